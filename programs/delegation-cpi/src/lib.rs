@@ -1,0 +1,132 @@
+//! What an owner program needs in order to delegate an account and to get it back.
+//!
+//! Delegating, inside an instruction of the owner program (`account` is a PDA of it):
+//! ```ignore
+//! delegation_cpi::delegate(&Delegate { payer, account, record, system_program }, &authority, &[SEED, &[bump]])?;
+//! ```
+//! Taking back: an instruction named `restore_delegated` with the accounts `account` (writable) and `record` and the
+//! arguments `offset: u32, len: u32`, that calls [`restore`].
+#![no_std]
+
+use anchor_lang::pinocchio::account::AccountView;
+use anchor_lang::pinocchio::address::Address;
+use anchor_lang::pinocchio::cpi::{CpiAccount, Seed, Signer, invoke_signed_unchecked};
+use anchor_lang::pinocchio::error::ProgramError;
+use anchor_lang::pinocchio::instruction::{InstructionAccount, InstructionView};
+
+/// The delegation program.
+pub const DELEGATION_ID: Address = Address::from_str_const("Deg5W1RRKKWy2mZhGLGSzS6YYvTetHwGJYVxKsbJKFmi");
+/// First seed of a record's address; the second is the delegated account's.
+pub const RECORD_SEED: &[u8] = b"delegation";
+
+const BEGIN_DELEGATE: u8 = 2;
+const DELEGATE: u8 = 3;
+const MAX_SEEDS: usize = 16;
+
+/// The accounts that delegating takes. The delegation program must be among the instruction's accounts too.
+pub struct Delegate<'a> {
+    /// Pays the record's rent. Signs the transaction.
+    pub payer: &'a AccountView,
+    /// The account to delegate, writable, owned by the calling program and a PDA of it.
+    pub account: &'a AccountView,
+    /// The PDA of the delegation program from `["delegation", account]`, writable.
+    pub record: &'a AccountView,
+    /// The system program.
+    pub system_program: &'a AccountView,
+}
+
+/// Delegates an account to `authority`, which may commit new states to it from here on.
+///
+/// `signer_seeds` are those of the account's address, bump included. No reference to the account's data may be alive.
+///
+/// # Errors
+/// [`ProgramError::MaxSeedLengthExceeded`] for more than 16 seeds. Errors of the delegation program end the whole
+/// transaction, as those of any call do.
+pub fn delegate(
+    accounts: &Delegate,
+    authority: &Address,
+    signer_seeds: &[&[u8]],
+) -> Result<(), ProgramError> {
+    if signer_seeds.len() > MAX_SEEDS {
+        return Err(ProgramError::MaxSeedLengthExceeded);
+    }
+    let mut seeds: [Seed; MAX_SEEDS] = core::array::from_fn(|_| Seed::from(b"".as_slice()));
+    for (seed, bytes) in seeds.iter_mut().zip(signer_seeds) {
+        *seed = Seed::from(*bytes);
+    }
+    let signer = [Signer::from(&seeds[..signer_seeds.len()])];
+
+    // 1. The delegation program copies the state into the record.
+    let metas = [
+        InstructionAccount::writable_signer(accounts.payer.address()),
+        InstructionAccount::readonly_signer(accounts.account.address()),
+        InstructionAccount::writable(accounts.record.address()),
+        InstructionAccount::readonly(accounts.system_program.address()),
+    ];
+    let infos = [
+        CpiAccount::from(accounts.payer),
+        CpiAccount::from(accounts.account),
+        CpiAccount::from(accounts.record),
+        CpiAccount::from(accounts.system_program),
+    ];
+    let begin = InstructionView { program_id: &DELEGATION_ID, accounts: &metas, data: &[BEGIN_DELEGATE] };
+    // SAFETY: no reference to the data of these accounts is alive, by this function's contract.
+    unsafe { invoke_signed_unchecked(&begin, &infos, &signer) };
+
+    // 2. Only the owner may give an account away, and only a zeroed one.
+    let mut account = *accounts.account;
+    // SAFETY: as above.
+    unsafe {
+        account.borrow_unchecked_mut().fill(0);
+        account.assign(&DELEGATION_ID);
+    }
+
+    // 3. The delegation program takes over and copies the state back.
+    let metas = [
+        InstructionAccount::writable_signer(accounts.payer.address()),
+        InstructionAccount::writable_signer(accounts.account.address()),
+        InstructionAccount::writable(accounts.record.address()),
+    ];
+    let infos = [
+        CpiAccount::from(accounts.payer),
+        CpiAccount::from(accounts.account),
+        CpiAccount::from(accounts.record),
+    ];
+    let mut data = [0; 33];
+    data[0] = DELEGATE;
+    data[1..].copy_from_slice(authority.as_array());
+    let delegate = InstructionView { program_id: &DELEGATION_ID, accounts: &metas, data: &data };
+    // SAFETY: as above.
+    unsafe { invoke_signed_unchecked(&delegate, &infos, &signer) };
+    Ok(())
+}
+
+/// Puts the last committed state back into an account that the delegation program has just handed back.
+///
+/// # Errors
+/// [`ProgramError::MissingRequiredSignature`] if the caller is not the delegation program with the account's own record,
+/// [`ProgramError::AccountDataTooSmall`] if the record does not hold that many bytes, and
+/// [`ProgramError::InvalidAccountData`] if the account has another length.
+pub fn restore(
+    account: &AccountView,
+    record: &AccountView,
+    offset: u32,
+    len: u32,
+) -> Result<(), ProgramError> {
+    // Only the delegation program can sign for a record, and only for this account's record at this address.
+    let expected =
+        Address::find_program_address(&[RECORD_SEED, account.address().as_array()], &DELEGATION_ID).0;
+    if !record.is_signer() || *record.address() != expected {
+        return Err(ProgramError::MissingRequiredSignature);
+    }
+    let (offset, len) = (offset as usize, len as usize);
+    let mut account = *account;
+    // SAFETY: two different accounts, and the caller holds no reference to their data.
+    let (state, record) = unsafe { (account.borrow_unchecked_mut(), record.borrow_unchecked()) };
+    let saved = record.get(offset..offset + len).ok_or(ProgramError::AccountDataTooSmall)?;
+    if state.len() != len {
+        return Err(ProgramError::InvalidAccountData);
+    }
+    state.copy_from_slice(saved);
+    Ok(())
+}
