@@ -1,0 +1,181 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use committor_client::{
+    config::{self, ConfigError, SolanaConfig},
+    types::TransactionVersion,
+};
+use solana_keypair::Keypair;
+
+/// Exit codes, for `--help`.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  everything landed
+  1  an error that fits none of the others
+  2  the command line, a file or a setting is wrong; nothing was done
+  3  nothing of the changeset landed
+  4  some bundles landed, others did not; `committor status` shows which
+  5  landed, but an account read back is not what was committed
+  6  the cluster can't be reached or does not answer
+  7  the store can't be used";
+
+/// Bring account state that an off-chain engine changed back to Solana
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXIT_CODES, max_term_width = 110)]
+pub struct Args {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Global {
+    /// Cluster: a URL, or mainnet, testnet, devnet, localhost or a first letter of these
+    #[arg(short, long, global = true, value_name = "URL_OR_MONIKER")]
+    pub url: Option<String>,
+    /// Configuration file of Solana's command-line tools [default: ~/.config/solana/cli/config.yml]
+    #[arg(short = 'C', long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Keypair of the authority that accounts are delegated to [default: the configured one]
+    #[arg(short, long, global = true, value_name = "FILE")]
+    pub keypair: Option<PathBuf>,
+    /// Keypair that pays fees and rent [default: the authority's]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub fee_payer: Option<PathBuf>,
+    /// Database of changesets and their outcomes
+    #[arg(long, global = true, value_name = "FILE", default_value = "committor.db", env = "COMMITTOR_STORE")]
+    pub store: PathBuf,
+    /// Form of the output
+    #[arg(long, global = true, value_name = "FORM", default_value = "display")]
+    pub output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    Display,
+    Json,
+    JsonCompact,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Commit(Commit),
+    Status(Status),
+    Localnet(Localnet),
+    Demo(Demo),
+}
+
+/// Commit account states from files
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A FILE is a dump of `solana account PUBKEY --output json`, a folder of such dumps, or a changeset:
+  {\"bundles\": [{\"id\": 1, \"accounts\": [{\"pubkey\": \"…\", \"data\": [\"…\", \"base64\"]}]}]}
+`data` takes the encodings base64 and base64+zstd. Each dump is a bundle of its own unless --atomic is given.")]
+pub struct Commit {
+    /// Dumps, folders of dumps, or changeset files
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Put all dumps into one bundle: all of them land, or none
+    #[arg(long)]
+    pub atomic: bool,
+    /// Commit to this account instead of the one that the dump names (one dump only)
+    #[arg(long, value_name = "PUBKEY")]
+    pub account: Option<String>,
+    /// Transaction format
+    #[arg(long, value_name = "VERSION", default_value = "auto")]
+    pub transaction_version: Version,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Version {
+    /// v1 where the cluster has it
+    Auto,
+    V0,
+    V1,
+}
+
+impl Version {
+    pub fn forced(self) -> Option<TransactionVersion> {
+        match self {
+            Self::Auto => None,
+            Self::V0 => Some(TransactionVersion::V0),
+            Self::V1 => Some(TransactionVersion::V1),
+        }
+    }
+}
+
+/// Show what became of changesets
+#[derive(Debug, clap::Args)]
+pub struct Status {
+    /// The changeset's number [default: the newest]
+    #[arg(long, value_name = "ID", conflicts_with = "all")]
+    pub changeset: Option<u64>,
+    /// List all changesets
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// Run a local validator with the programs loaded, until Ctrl-C
+#[derive(Debug, clap::Args)]
+pub struct Localnet {
+    /// Port of the JSON-RPC service; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 8899)]
+    pub rpc_port: u16,
+    /// Port of the websocket service; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 8900)]
+    pub ws_port: u16,
+    /// Start with these accounts (dumps, or folders of dumps) delegated to the keypair, empty
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub delegate: Vec<PathBuf>,
+}
+
+/// Commit real account states to a local validator and read them back
+#[derive(Debug, clap::Args)]
+pub struct Demo {
+    /// Transaction format
+    #[arg(long, value_name = "VERSION", default_value = "auto")]
+    pub transaction_version: Version,
+}
+
+impl Global {
+    fn solana(&self) -> Result<SolanaConfig, ConfigError> {
+        match &self.config {
+            Some(path) => SolanaConfig::load(path),
+            // Only a file that was asked for has to be there.
+            None => match SolanaConfig::default_path() {
+                Some(path) if path.exists() => SolanaConfig::load(&path),
+                _ => Ok(SolanaConfig::default()),
+            },
+        }
+    }
+
+    /// URL of the cluster.
+    pub fn cluster(&self) -> Result<String, ConfigError> {
+        match &self.url {
+            Some(url) => config::cluster_url(url),
+            None => config::cluster_url(&self.solana()?.url.unwrap_or_else(|| "localhost".to_owned())),
+        }
+    }
+
+    /// Path of the authority's keypair.
+    pub fn keypair_path(&self) -> Result<PathBuf, ConfigError> {
+        if let Some(path) = &self.keypair {
+            return Ok(path.clone());
+        }
+        let configured = self.solana()?.keypair.or_else(config::default_keypair_path);
+        Ok(configured.unwrap_or_else(|| PathBuf::from("id.json")))
+    }
+
+    /// The authority.
+    pub fn authority(&self) -> Result<Keypair, ConfigError> {
+        config::read_keypair(&self.keypair_path()?)
+    }
+
+    /// Who pays, if it is not the authority.
+    pub fn payer(&self) -> Result<Option<Keypair>, ConfigError> {
+        self.fee_payer.as_deref().map(config::read_keypair).transpose()
+    }
+}

@@ -1,0 +1,116 @@
+//! Exit codes and the one way to print an error. Codes are append-only.
+
+use std::{error::Error, fmt, process::ExitCode};
+
+/// How the command ended, and so its exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// 0: everything landed.
+    Success,
+    /// 1: something that fits none of the others.
+    Other,
+    /// 2: the command line, a file or a setting is wrong; nothing was done.
+    Usage,
+    /// 3: nothing of the changeset landed.
+    Failed,
+    /// 4: some of the changeset's bundles landed, others did not.
+    PartlyLanded,
+    /// 5: landed, but an account read back is not what was committed.
+    NotVerified,
+    /// 6: the cluster can't be reached or does not answer.
+    Cluster,
+    /// 7: the store can't be used.
+    Store,
+}
+
+impl Kind {
+    /// The exit code.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Other => 1,
+            Self::Usage => 2,
+            Self::Failed => 3,
+            Self::PartlyLanded => 4,
+            Self::NotVerified => 5,
+            Self::Cluster => 6,
+            Self::Store => 7,
+        }
+    }
+}
+
+impl From<Kind> for ExitCode {
+    fn from(kind: Kind) -> Self {
+        Self::from(kind.code())
+    }
+}
+
+/// An error, its exit code, and what to do about it.
+#[derive(Debug)]
+pub struct CommandError {
+    kind: Kind,
+    error: Box<dyn Error + Send + Sync>,
+    hints: Vec<String>,
+}
+
+impl CommandError {
+    /// An error of a kind.
+    pub fn new(kind: Kind, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { kind, error: error.into(), hints: Vec::new() }
+    }
+
+    /// Adds what the user can do.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "error: {}", self.error)?;
+        let mut cause = self.error.source();
+        if cause.is_some() {
+            writeln!(f, "\nCaused by:")?;
+        }
+        while let Some(error) = cause {
+            writeln!(f, "  {error}")?;
+            cause = error.source();
+        }
+        for hint in &self.hints {
+            writeln!(f, "hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl From<committor_client::EngineError> for CommandError {
+    fn from(error: committor_client::EngineError) -> Self {
+        use committor_client::EngineError;
+        let kind = match &error {
+            EngineError::Changeset(_) | EngineError::Missing(_) => Kind::Usage,
+            EngineError::Chain(_) => Kind::Cluster,
+            EngineError::Store(_) => Kind::Store,
+            _ => Kind::Other,
+        };
+        Self::new(kind, error)
+    }
+}
+
+impl From<committor_client::store::StoreError> for CommandError {
+    fn from(error: committor_client::store::StoreError) -> Self {
+        Self::new(Kind::Store, error)
+    }
+}
+
+impl From<committor_client::config::ConfigError> for CommandError {
+    fn from(error: committor_client::config::ConfigError) -> Self {
+        Self::new(Kind::Usage, error)
+    }
+}
+
+/// Prints an error where errors go.
+pub fn report(error: &CommandError) -> ExitCode {
+    eprint!("{error}");
+    error.kind.into()
+}

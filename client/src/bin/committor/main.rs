@@ -1,0 +1,46 @@
+//! The `committor` command. Parses, calls the library, prints.
+
+mod args;
+mod commit;
+mod demo;
+mod exit;
+mod input;
+mod localnet;
+mod output;
+mod progress;
+mod status;
+
+use std::process::ExitCode;
+
+use args::{Args, Command};
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() { exit::Kind::Usage.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("COMMITTOR_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return exit::report(&exit::CommandError::new(exit::Kind::Other, error)),
+    };
+    match runtime.block_on(run(args)) {
+        Ok(kind) => kind.into(),
+        Err(error) => exit::report(&error),
+    }
+}
+
+async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
+    match &args.command {
+        Command::Commit(command) => commit::run(&args.global, command).await,
+        Command::Status(command) => status::run(&args.global, command).await,
+        Command::Localnet(command) => localnet::run(&args.global, command).await,
+        Command::Demo(command) => demo::run(&args.global, command).await,
+    }
+}

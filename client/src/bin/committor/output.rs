@@ -1,0 +1,158 @@
+//! What goes to stdout.
+
+use comfy_table::{CellAlignment, Table, presets};
+use committor_client::{
+    ChangesetReport,
+    store::{BundleReport, ChangesetSummary, CommitReport},
+};
+use serde::Serialize;
+
+use crate::args::Output;
+
+/// A report in the shape of the JSON output: accounts first, since they are what people look for.
+#[derive(Serialize)]
+pub struct ReportDocument<'a> {
+    changeset: u64,
+    created_at_ms: i64,
+    /// Every account of every bundle.
+    accounts: Vec<AccountDocument<'a>>,
+    bundles: Vec<BundleDocument<'a>>,
+}
+
+#[derive(Serialize)]
+struct AccountDocument<'a> {
+    bundle: u64,
+    status: &'static str,
+    #[serde(flatten)]
+    account: &'a CommitReport,
+}
+
+#[derive(Serialize)]
+struct BundleDocument<'a> {
+    bundle: u64,
+    status: &'static str,
+    error: Option<&'a str>,
+    transactions: u64,
+    compute_units: u64,
+    fee_lamports: u64,
+    steps: &'a [committor_client::store::StepReport],
+}
+
+impl<'a> ReportDocument<'a> {
+    pub fn new(report: &'a ChangesetReport) -> Self {
+        let account = |bundle: &'a BundleReport| {
+            let (id, status) = (bundle.bundle.0, bundle.status.as_str());
+            bundle.accounts.iter().map(move |account| AccountDocument { bundle: id, status, account })
+        };
+        let bundle = |bundle: &'a BundleReport| BundleDocument {
+            bundle: bundle.bundle.0,
+            status: bundle.status.as_str(),
+            error: bundle.error.as_deref(),
+            transactions: bundle.transactions,
+            compute_units: bundle.compute_units,
+            fee_lamports: bundle.fee_lamports.0,
+            steps: &bundle.steps,
+        };
+        Self {
+            changeset: report.changeset.0,
+            created_at_ms: report.created_at_ms,
+            accounts: report.bundles.iter().flat_map(account).collect(),
+            bundles: report.bundles.iter().map(bundle).collect(),
+        }
+    }
+}
+
+/// Prints a changeset's report.
+pub fn report(report: &ChangesetReport, output: Output) {
+    match output {
+        Output::Display => print!("{}", display(report)),
+        _ => json(&ReportDocument::new(report), output),
+    }
+}
+
+/// Prints a list of changesets.
+pub fn summaries(summaries: &[ChangesetSummary], output: Output) {
+    if output != Output::Display {
+        return json(&serde_json::json!({ "changesets": summaries }), output);
+    }
+    let mut table = table(["changeset", "bundles", "landed", "failed", "to go"]);
+    for summary in summaries {
+        let left = summary.bundles - summary.landed - summary.failed;
+        let numbers = [summary.changeset.0, summary.bundles, summary.landed, summary.failed, left];
+        table.add_row(numbers.map(|number| number.to_string()));
+    }
+    align_right(&mut table, 0..5);
+    println!("{table}");
+}
+
+/// Prints any value as JSON.
+pub fn json(value: &impl Serialize, output: Output) {
+    let text = match output {
+        Output::JsonCompact => serde_json::to_string(value),
+        _ => serde_json::to_string_pretty(value),
+    };
+    // Maps with keys that are no strings, the only thing that fails, are in none of these types.
+    println!("{}", text.unwrap_or_default());
+}
+
+fn display(report: &ChangesetReport) -> String {
+    let mut table = table([
+        "bundle",
+        "account",
+        "bytes",
+        "strategy",
+        "transactions",
+        "compute units",
+        "fee lamports",
+        "rent lamports",
+        "status",
+        "signatures",
+    ]);
+    for bundle in &report.bundles {
+        for account in &bundle.accounts {
+            table.add_row([
+                bundle.bundle.to_string(),
+                account.pubkey.clone(),
+                account.bytes.to_string(),
+                account.strategy.clone().unwrap_or_else(|| "-".to_owned()),
+                account.transactions.to_string(),
+                account.compute_units.to_string(),
+                account.fee_lamports.to_string(),
+                account.rent_lamports.to_string(),
+                if account.verified { "verified".to_owned() } else { bundle.status.to_string() },
+                signatures(&account.signatures),
+            ]);
+        }
+    }
+    align_right(&mut table, [0, 2, 4, 5, 6, 7]);
+    let mut text = format!("Changeset {}\n{table}\n", report.changeset);
+    for bundle in &report.bundles {
+        if let Some(error) = &bundle.error {
+            text.push_str(&format!("bundle {} failed: {error}\n", bundle.bundle));
+        }
+    }
+    text
+}
+
+/// The committing transaction, which is the last, and how many came before it.
+fn signatures(signatures: &[String]) -> String {
+    match signatures {
+        [] => "-".to_owned(),
+        [only] => only.clone(),
+        [before @ .., last] => format!("{last} (+{})", before.len()),
+    }
+}
+
+fn table<const N: usize>(header: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_BORDERS_ONLY).set_header(header);
+    table
+}
+
+fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
+    for column in columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What people watch while a changeset lands: bars on a terminal, a line per bundle elsewhere. All on stderr.
+
+use std::{
+    collections::HashMap,
+    io::{IsTerminal, stderr},
+    time::Duration,
+};
+
+use committor_client::{
+    Event,
+    types::{BundleId, BundleKey, BundleStatus},
+};
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::{
+    sync::broadcast::{Receiver, error::RecvError},
+    task::JoinHandle,
+};
+
+/// Follows the events of some bundles until all of them have ended.
+pub fn follow(mut events: Receiver<Event>, bundles: &[(BundleId, BundleKey)]) -> JoinHandle<()> {
+    let mut view = View::new(bundles);
+    tokio::spawn(async move {
+        while view.left > 0 {
+            match events.recv().await {
+                Ok(event) => view.show(&event),
+                // The bars fall behind; the report at the end does not.
+                Err(RecvError::Lagged(_)) => (),
+                Err(RecvError::Closed) => break,
+            }
+        }
+        view.bar.finish_and_clear();
+    })
+}
+
+struct View {
+    names: HashMap<BundleKey, BundleId>,
+    left: usize,
+    bar: ProgressBar,
+    terminal: bool,
+}
+
+impl View {
+    fn new(bundles: &[(BundleId, BundleKey)]) -> Self {
+        let terminal = stderr().is_terminal();
+        let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let style = "{spinner} {bar:40} {pos}/{len} transactions landed, {msg} {elapsed}";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(100));
+        let names = bundles.iter().map(|(id, key)| (*key, *id)).collect();
+        let view = Self { names, left: bundles.len(), bar, terminal };
+        view.count();
+        view
+    }
+
+    fn count(&self) {
+        self.bar.set_message(format!("{} bundles to go,", self.left));
+    }
+
+    fn line(&self, text: String) {
+        if self.terminal { self.bar.println(text) } else { eprintln!("{text}") }
+    }
+
+    fn show(&mut self, event: &Event) {
+        let (Event::Planned { bundle, .. }
+        | Event::Landed { bundle, .. }
+        | Event::Retrying { bundle, .. }
+        | Event::Ended { bundle, .. }) = event;
+        let Some(name) = self.names.get(bundle) else { return };
+        match event {
+            Event::Planned { transactions, .. } => {
+                self.bar.inc_length(*transactions as u64);
+                self.line(format!("bundle {name}: {transactions} transactions planned"));
+            }
+            Event::Landed { .. } => self.bar.inc(1),
+            Event::Retrying { reason, .. } => self.line(format!("bundle {name}: trying again: {reason}")),
+            Event::Ended { status, .. } => {
+                self.left -= 1;
+                self.count();
+                let status = if *status == BundleStatus::Landed { "landed" } else { "failed" };
+                self.line(format!("bundle {name}: {status}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Talking to a cluster. The only module that names an RPC client.
+//!
+//! [`Chain`] is what the engine needs; [`RpcChain`] is the real thing, over JSON-RPC and websocket.
+
+mod confirm;
+mod decode;
+mod error;
+mod rpc;
+mod websocket;
+
+use std::future::Future;
+
+use solana_account::Account;
+use solana_address::Address;
+use solana_hash::Hash;
+use solana_signature::Signature;
+use solana_transaction::versioned::VersionedTransaction;
+
+pub use error::{ChainError, TransactionFailure};
+pub use rpc::{RpcChain, RpcSettings};
+
+/// A blockhash to sign with, and how long it lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecentBlockhash {
+    /// The blockhash.
+    pub blockhash: Hash,
+    /// The last block height at which a transaction signed with it can land.
+    pub last_valid_block_height: u64,
+}
+
+/// A signed transaction on its way.
+#[derive(Clone, Debug)]
+pub struct SignedTransaction {
+    /// The transaction. Its first signature is its name.
+    pub transaction: VersionedTransaction,
+    /// When its blockhash expires.
+    pub last_valid_block_height: u64,
+    /// Whether the node should simulate it before it forwards it.
+    pub preflight: bool,
+}
+
+impl SignedTransaction {
+    /// The transaction's name.
+    pub fn signature(&self) -> Signature {
+        self.transaction.signatures.first().copied().unwrap_or_default()
+    }
+}
+
+/// A transaction that is in a block, at the commitment asked for, without error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Landed {
+    /// A slot that has seen it: its block's, or a later one.
+    pub slot: u64,
+}
+
+/// What a landed transaction cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransactionCost {
+    /// Compute units used.
+    pub compute_units: u64,
+    /// Fee paid, in lamports.
+    pub fee_lamports: u64,
+}
+
+/// Rent on a cluster: linear in an account's length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rent {
+    /// Rent-exempt minimum of an account without data, in lamports.
+    pub empty_account_lamports: u64,
+    /// What each byte adds, in lamports.
+    pub lamports_per_byte: u64,
+}
+
+/// An account without its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccountHeader {
+    /// The owner.
+    pub owner: Address,
+    /// The balance, in lamports.
+    pub lamports: u64,
+    /// Length of the data in bytes.
+    pub len: u64,
+}
+
+/// What the engine needs of a cluster.
+///
+/// All reads see at least what any transaction changed that this value reported as landed.
+pub trait Chain: Send + Sync + 'static {
+    /// A blockhash to sign with.
+    fn recent_blockhash(&self) -> impl Future<Output = Result<RecentBlockhash, ChainError>> + Send;
+
+    /// Accounts in the order asked; `None` for one that does not exist.
+    fn accounts(
+        &self,
+        addresses: &[Address],
+    ) -> impl Future<Output = Result<Vec<Option<Account>>, ChainError>> + Send;
+
+    /// As [`Self::accounts`], without the data.
+    fn headers(
+        &self,
+        addresses: &[Address],
+    ) -> impl Future<Output = Result<Vec<Option<AccountHeader>>, ChainError>> + Send;
+
+    /// What accounts must hold.
+    fn rent(&self) -> impl Future<Output = Result<Rent, ChainError>> + Send;
+
+    /// Whether the cluster takes transactions of the v1 format.
+    fn supports_v1(&self) -> impl Future<Output = Result<bool, ChainError>> + Send;
+
+    /// Sends a transaction until it lands, fails or expires.
+    ///
+    /// # Errors
+    /// [`ChainError::Failed`] and [`ChainError::Refused`] if it failed, [`ChainError::Expired`] if it can't land any more.
+    fn land(&self, transaction: SignedTransaction)
+    -> impl Future<Output = Result<Landed, ChainError>> + Send;
+
+    /// What became of a transaction that may have landed in an earlier life of this process; `None` if the chain does not
+    /// know it.
+    fn find(
+        &self,
+        signature: Signature,
+    ) -> impl Future<Output = Result<Option<Result<Landed, TransactionFailure>>, ChainError>> + Send;
+
+    /// What a landed transaction cost; `None` if the node does not keep it.
+    fn cost(
+        &self,
+        signature: Signature,
+    ) -> impl Future<Output = Result<Option<TransactionCost>, ChainError>> + Send;
+}

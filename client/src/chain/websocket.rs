@@ -1,0 +1,147 @@
+//! Notifications of signatures, over one websocket for all.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{StreamExt, future::BoxFuture, stream::BoxStream};
+use solana_commitment_config::CommitmentConfig;
+use solana_pubsub_client::nonblocking::pubsub_client::PubsubClient;
+use solana_rpc_client_api::{
+    config::RpcSignatureSubscribeConfig,
+    response::{Response, RpcSignatureResult},
+};
+use solana_signature::Signature;
+use tokio::{
+    sync::{Mutex, mpsc, oneshot},
+    time::{Instant, timeout},
+};
+
+/// How long connecting and subscribing may take; after that the poller does the work.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to leave a service alone that could not be reached.
+const RECONNECT_AFTER: Duration = Duration::from_secs(5);
+
+/// What the websocket says about a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notification {
+    /// It is in a block, at the commitment asked for, which this slot has seen.
+    Landed { slot: u64 },
+    /// The node saw an error.
+    Failed,
+}
+
+/// A connection that is made when it is needed and again after it broke.
+pub(super) struct Websocket {
+    url: Option<String>,
+    commitment: CommitmentConfig,
+    connection: Mutex<Connection>,
+}
+
+enum Connection {
+    Closed,
+    Open(Arc<PubsubClient>),
+    FailedAt(Instant),
+}
+
+/// A subscription to one signature. Dropping it unsubscribes.
+pub(super) struct Subscription {
+    notification: oneshot::Receiver<Notification>,
+    /// Its end tells the task that nobody listens any more.
+    _listening: mpsc::Sender<()>,
+}
+
+impl Subscription {
+    /// The notification; `None` if the connection broke before there was one.
+    pub(super) async fn next(self) -> Option<Notification> {
+        self.notification.await.ok()
+    }
+}
+
+impl Websocket {
+    pub(super) fn new(url: Option<String>, commitment: CommitmentConfig) -> Self {
+        Self { url, commitment, connection: Mutex::new(Connection::Closed) }
+    }
+
+    /// Subscribes to a signature; `None` if that can't be done now.
+    pub(super) async fn subscribe(&self, signature: Signature) -> Option<Subscription> {
+        let client = self.connected().await?;
+        let (ready, subscribed) = oneshot::channel();
+        let (sender, notification) = oneshot::channel();
+        let (listening, gone) = mpsc::channel(1);
+        let config = RpcSignatureSubscribeConfig {
+            commitment: Some(self.commitment),
+            enable_received_notification: Some(false),
+        };
+        // The stream borrows the connection, so a task of its own holds both. It ends with the subscription.
+        tokio::spawn(listen(client, signature, config, ready, sender, gone));
+        let subscribed = timeout(CONNECT_TIMEOUT, subscribed).await;
+        if subscribed.is_ok_and(|subscribed| subscribed.is_ok()) {
+            return Some(Subscription { notification, _listening: listening });
+        }
+        *self.connection.lock().await = Connection::FailedAt(Instant::now());
+        None
+    }
+
+    async fn connected(&self) -> Option<Arc<PubsubClient>> {
+        let url = self.url.as_ref()?;
+        let mut connection = self.connection.lock().await;
+        match &*connection {
+            Connection::Open(client) => return Some(client.clone()),
+            Connection::FailedAt(at) if at.elapsed() < RECONNECT_AFTER => return None,
+            Connection::FailedAt(_) | Connection::Closed => (),
+        }
+        match timeout(CONNECT_TIMEOUT, PubsubClient::new(url)).await {
+            Ok(Ok(client)) => {
+                let client = Arc::new(client);
+                *connection = Connection::Open(client.clone());
+                Some(client)
+            }
+            _ => {
+                tracing::debug!(url, "no websocket; polling instead");
+                *connection = Connection::FailedAt(Instant::now());
+                None
+            }
+        }
+    }
+}
+
+type Notifications<'a> = BoxStream<'a, Response<RpcSignatureResult>>;
+type Unsubscribe = Box<dyn FnOnce() -> BoxFuture<'static, ()> + Send>;
+
+async fn listen(
+    client: Arc<PubsubClient>,
+    signature: Signature,
+    config: RpcSignatureSubscribeConfig,
+    ready: oneshot::Sender<()>,
+    sender: oneshot::Sender<Notification>,
+    mut gone: mpsc::Receiver<()>,
+) {
+    let subscribed = client.signature_subscribe(&signature, Some(config)).await;
+    let Ok((mut notifications, unsubscribe)): Result<(Notifications, Unsubscribe), _> = subscribed else {
+        return;
+    };
+    // Whoever asked may have gone already.
+    let _ = ready.send(());
+    let notification = tokio::select! {
+        notification = first(&mut notifications) => notification,
+        _ = gone.recv() => None,
+    };
+    if let Some(notification) = notification {
+        let _ = sender.send(notification);
+    }
+    unsubscribe().await;
+}
+
+async fn first(notifications: &mut Notifications<'_>) -> Option<Notification> {
+    loop {
+        let Response { context, value } = notifications.next().await?;
+        match value {
+            RpcSignatureResult::ProcessedSignature(result) if result.err.is_some() => {
+                return Some(Notification::Failed);
+            }
+            RpcSignatureResult::ProcessedSignature(_) => {
+                return Some(Notification::Landed { slot: context.slot });
+            }
+            RpcSignatureResult::ReceivedSignature(_) => (),
+        }
+    }
+}

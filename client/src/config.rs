@@ -1,0 +1,152 @@
+//! From what people write to settings: clusters by name, Solana's own configuration file, keypair files.
+
+use std::path::{Path, PathBuf};
+
+use solana_keypair::Keypair;
+use thiserror::Error;
+
+/// Why a setting could not be read.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// Neither a moniker nor a URL.
+    #[error(
+        "`{0}` is no cluster: give a URL (http:// or https://), or mainnet, testnet, devnet, localhost or a first letter of these"
+    )]
+    Cluster(String),
+    /// Solana's configuration file can't be read.
+    #[error("could not read the Solana configuration file {}", .path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The keypair file can't be read.
+    #[error("could not read a keypair from {}: {reason}", .path.display())]
+    Keypair {
+        /// The file.
+        path: PathBuf,
+        /// Why; never any of its content.
+        reason: &'static str,
+    },
+}
+
+/// The URL of a cluster given by URL or moniker.
+///
+/// # Errors
+/// [`ConfigError::Cluster`] if it is neither.
+pub fn cluster_url(name: &str) -> Result<String, ConfigError> {
+    let url = match name {
+        "m" | "mainnet" | "mainnet-beta" => "https://api.mainnet-beta.solana.com",
+        "t" | "testnet" => "https://api.testnet.solana.com",
+        "d" | "devnet" => "https://api.devnet.solana.com",
+        "l" | "localhost" => "http://localhost:8899",
+        url if url.starts_with("http://") || url.starts_with("https://") => url,
+        other => return Err(ConfigError::Cluster(other.to_owned())),
+    };
+    Ok(url.to_owned())
+}
+
+/// What Solana's command-line tools are configured with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SolanaConfig {
+    /// URL of the cluster.
+    pub url: Option<String>,
+    /// Path of the keypair.
+    pub keypair: Option<PathBuf>,
+}
+
+impl SolanaConfig {
+    /// Where the file is by default: `~/.config/solana/cli/config.yml`.
+    pub fn default_path() -> Option<PathBuf> {
+        Some(home()?.join(".config/solana/cli/config.yml"))
+    }
+
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// [`ConfigError::File`] if it can't be read.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|source| ConfigError::File { path: path.to_owned(), source })?;
+        Ok(Self::parse(&text))
+    }
+
+    /// The two keys that matter here are plain scalars on lines of their own, which is all of YAML that the file uses.
+    fn parse(text: &str) -> Self {
+        let value = |key: &str| {
+            text.lines().find_map(|line| {
+                let value = line.strip_prefix(key)?.strip_prefix(':')?.trim();
+                let value = value.trim_matches(|quote| quote == '"' || quote == '\'');
+                (!value.is_empty()).then(|| value.to_owned())
+            })
+        };
+        Self { url: value("json_rpc_url"), keypair: value("keypair_path").map(PathBuf::from) }
+    }
+}
+
+/// Where the keypair is by default: `~/.config/solana/id.json`.
+pub fn default_keypair_path() -> Option<PathBuf> {
+    Some(home()?.join(".config/solana/id.json"))
+}
+
+/// Reads a keypair file as Solana's tools write it: a JSON array of 64 bytes.
+///
+/// # Errors
+/// [`ConfigError::Keypair`] if it is missing or something else.
+pub fn read_keypair(path: &Path) -> Result<Keypair, ConfigError> {
+    let fail = |reason| ConfigError::Keypair { path: path.to_owned(), reason };
+    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => fail("no such file; `--keypair FILE` names another one"),
+        std::io::ErrorKind::PermissionDenied => fail("permission denied"),
+        _ => fail("the file can't be read"),
+    })?;
+    let bytes: Vec<u8> =
+        serde_json::from_str(&text).map_err(|_| fail("expected a JSON array of 64 numbers"))?;
+    Keypair::try_from(bytes.as_slice())
+        .map_err(|_| fail("the 64 bytes are not a secret key and its public key"))
+}
+
+fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_by_moniker_letter_and_url() {
+        for name in ["m", "mainnet", "mainnet-beta"] {
+            assert_eq!(cluster_url(name).unwrap(), "https://api.mainnet-beta.solana.com");
+        }
+        assert_eq!(cluster_url("l").unwrap(), "http://localhost:8899");
+        assert_eq!(cluster_url("http://10.0.0.1:1234").unwrap(), "http://10.0.0.1:1234");
+        assert!(matches!(cluster_url("mainet"), Err(ConfigError::Cluster(name)) if name == "mainet"));
+        assert!(cluster_url("").is_err() && cluster_url("ws://x").is_err());
+    }
+
+    #[test]
+    fn the_solana_configuration_file_is_understood() {
+        let text = "---\njson_rpc_url: https://api.devnet.solana.com\nwebsocket_url: ''\n\
+                    keypair_path: /home/a b/id.json\naddress_labels:\n  json_rpc_url: no\n";
+        let config = SolanaConfig::parse(text);
+        assert_eq!(config.url.as_deref(), Some("https://api.devnet.solana.com"));
+        assert_eq!(config.keypair, Some(PathBuf::from("/home/a b/id.json")));
+        assert_eq!(SolanaConfig::parse("json_rpc_url: ''"), SolanaConfig::default());
+    }
+
+    #[test]
+    fn a_bad_keypair_file_is_named_and_never_quoted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("id.json");
+        for content in ["", "[1,2,3]", "secret words", "{}"] {
+            std::fs::write(&path, content).unwrap();
+            let error = read_keypair(&path).unwrap_err().to_string();
+            assert!(error.contains(path.to_str().unwrap()), "{error}");
+            assert!(content.is_empty() || !error.contains(content), "{error}");
+        }
+        assert!(read_keypair(&folder.path().join("none")).unwrap_err().to_string().contains("--keypair"));
+    }
+}

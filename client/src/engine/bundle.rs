@@ -1,0 +1,251 @@
+//! One bundle, from its turn to its end.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{StreamExt, stream};
+use solana_keypair::Keypair;
+use solana_signature::Signature;
+use solana_transaction::versioned::VersionedTransaction;
+use tokio::sync::broadcast;
+
+use super::{EngineError, EngineSettings, Event, Signers, error::chain_of};
+use crate::{
+    chain::{Chain, ChainError, Landed, SignedTransaction},
+    plan::{BundleFacts, PlanContext, PlannedTransaction, plan_bundle, plan_cleanup},
+    store::{BundleEnd, CommitDecision, NewTransaction, Store, StoredBundle, TransactionOutcome},
+    types::{BundleKey, BundleStatus, Lamports, Stage},
+};
+
+/// Wait before the second attempt; it doubles with each one.
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
+
+/// What it takes to work on bundles.
+pub(super) struct Runner<C> {
+    pub(super) chain: Arc<C>,
+    pub(super) store: Store,
+    pub(super) signers: Signers,
+    pub(super) settings: EngineSettings,
+    pub(super) events: broadcast::Sender<Event>,
+}
+
+impl<C> Clone for Runner<C> {
+    fn clone(&self) -> Self {
+        Self {
+            chain: self.chain.clone(),
+            store: self.store.clone(),
+            signers: self.signers.clone(),
+            settings: self.settings,
+            events: self.events.clone(),
+        }
+    }
+}
+
+/// The transaction that applied a bundle, if it is known.
+type Proof = Option<Signature>;
+
+impl<C: Chain> Runner<C> {
+    /// Works on a bundle until it has ended, and records the end.
+    pub(super) async fn run(&self, bundle: &StoredBundle) {
+        let end = match self.attempts(bundle).await {
+            Ok(proof) => BundleEnd::Landed(proof),
+            Err(error) => BundleEnd::Failed(chain_of(&error)),
+        };
+        let status = match &end {
+            BundleEnd::Landed(_) => BundleStatus::Landed,
+            BundleEnd::Failed(reason) => {
+                tracing::warn!(bundle = %bundle.key, reason, "bundle failed");
+                BundleStatus::Failed
+            }
+        };
+        if let Err(error) = self.store.end(bundle.key, end).await {
+            // It stays unfinished, and the next start takes it up.
+            tracing::error!(bundle = %bundle.key, error = chain_of(&error), "could not record the end of a bundle");
+        }
+        self.tell(Event::Ended { bundle: bundle.key, status });
+    }
+
+    async fn attempts(&self, bundle: &StoredBundle) -> Result<Proof, EngineError> {
+        let mut delay = FIRST_RETRY_DELAY;
+        let mut left = self.settings.attempts.max(1);
+        loop {
+            let error = match self.attempt(bundle).await {
+                Ok(proof) => return Ok(proof),
+                Err(error) => error,
+            };
+            left -= 1;
+            if !error.is_transient() || left == 0 {
+                // The error may be the echo of an earlier transaction that did land.
+                return self.landed_after_all(bundle).await.ok().flatten().ok_or(error);
+            }
+            self.tell(Event::Retrying { bundle: bundle.key, reason: chain_of(&error) });
+            tokio::time::sleep(delay).await;
+            delay *= 2;
+        }
+    }
+
+    async fn attempt(&self, bundle: &StoredBundle) -> Result<Proof, EngineError> {
+        let (context, facts) = tokio::try_join!(self.context(), self.facts(bundle))?;
+        if let Some(proof) = self.landed(bundle, &facts, &context).await? {
+            return Ok(proof);
+        }
+        let plan = plan_bundle(&facts, &context)?;
+        let transactions = plan.transactions().count();
+        self.tell(Event::Planned { bundle: bundle.key, transactions });
+        let decisions = plan.commits.iter().map(|commit| CommitDecision {
+            nonce: commit.nonce,
+            strategy: commit.strategy,
+            rent: commit.rent,
+        });
+        self.store.decide(bundle.key, decisions.collect()).await?;
+        let mut committed = None;
+        for round in &plan.rounds {
+            match self.round(bundle.key, round, &context).await {
+                Ok(commit) => committed = committed.or(commit),
+                // It is applied; what is left of its buffers can be closed at any time.
+                Err(error) if committed.is_some() => {
+                    tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not close buffers");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(committed)
+    }
+
+    async fn landed_after_all(&self, bundle: &StoredBundle) -> Result<Option<Proof>, EngineError> {
+        let (context, facts) = tokio::try_join!(self.context(), self.facts(bundle))?;
+        self.landed(bundle, &facts, &context).await
+    }
+
+    /// Whether an earlier attempt has landed. If so, closes the buffers that it left.
+    ///
+    /// One commit that is its account's last proves it for the whole bundle, which lands as one.
+    async fn landed(
+        &self,
+        bundle: &StoredBundle,
+        facts: &BundleFacts,
+        context: &PlanContext,
+    ) -> Result<Option<Proof>, EngineError> {
+        if !facts.accounts.iter().any(|account| account.has_landed()) {
+            return Ok(None);
+        }
+        let mut proof = None;
+        for signature in self.store.commit_signatures(bundle.key).await? {
+            if let Some(Ok(landed)) = self.chain.find(signature).await? {
+                self.settle(signature, &Ok(landed)).await?;
+                proof = Some(signature);
+                break;
+            }
+        }
+        let cleanup = plan_cleanup(facts, context)?;
+        if !cleanup.is_empty()
+            && let Err(error) = self.round(bundle.key, &cleanup, context).await
+        {
+            tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not close buffers");
+        }
+        Ok(Some(proof))
+    }
+
+    /// Signs, records, sends and confirms the transactions of one round. Returns the committing one, if it was among them.
+    async fn round(
+        &self,
+        key: BundleKey,
+        round: &[PlannedTransaction],
+        context: &PlanContext,
+    ) -> Result<Option<Signature>, EngineError> {
+        let recent = self.chain.recent_blockhash().await?;
+        let mut signed = Vec::with_capacity(round.len());
+        let mut records = Vec::with_capacity(round.len());
+        for planned in round {
+            let message = planned.message(&context.payer, recent.blockhash)?;
+            let keypairs = self.keypairs(message.header().num_required_signatures);
+            let transaction = SignedTransaction {
+                transaction: VersionedTransaction::try_new(message, &keypairs)?,
+                last_valid_block_height: recent.last_valid_block_height,
+                // Uploads are many, cheap and independent; what commits should fail before it costs anything.
+                preflight: planned.stage == Stage::Commit,
+            };
+            records.push(NewTransaction {
+                stage: planned.stage,
+                signature: transaction.signature(),
+                last_valid_block_height: recent.last_valid_block_height,
+                commits: planned.commits.clone(),
+            });
+            signed.push((planned.stage, transaction));
+        }
+        self.store.signed(key, records).await?;
+
+        let mut committed = None;
+        let mut failed = None;
+        let mut outcomes = stream::iter(signed)
+            .map(|(stage, transaction)| self.send(key, stage, transaction))
+            .buffer_unordered(self.settings.transactions_in_flight.max(1));
+        while let Some(outcome) = outcomes.next().await {
+            match outcome {
+                Ok((Stage::Commit, signature)) => committed = Some(signature),
+                Ok(_) => (),
+                // A permanent error says more than a transient one.
+                Err(error) if error.is_transient() => failed = failed.or(Some(error)),
+                Err(error) => failed = Some(error),
+            }
+        }
+        failed.map_or(Ok(committed), Err)
+    }
+
+    async fn send(
+        &self,
+        key: BundleKey,
+        stage: Stage,
+        transaction: SignedTransaction,
+    ) -> Result<(Stage, Signature), EngineError> {
+        let signature = transaction.signature();
+        let landed = self.chain.land(transaction).await;
+        self.settle(signature, &landed).await?;
+        landed?;
+        self.tell(Event::Landed { bundle: key, stage, signature });
+        Ok((stage, signature))
+    }
+
+    /// Records what became of a transaction; of one that may still land, nothing.
+    async fn settle(
+        &self,
+        signature: Signature,
+        landed: &Result<Landed, ChainError>,
+    ) -> Result<(), EngineError> {
+        let outcome = match landed {
+            Ok(Landed { slot }) => {
+                let cost = if self.settings.record_costs {
+                    self.chain.cost(signature).await.ok().flatten()
+                } else {
+                    None
+                };
+                TransactionOutcome::Landed {
+                    slot: *slot,
+                    compute_units: cost.map(|cost| cost.compute_units),
+                    fee: cost.map(|cost| Lamports(cost.fee_lamports)),
+                }
+            }
+            Err(error @ (ChainError::Failed { .. } | ChainError::Refused { .. })) => {
+                TransactionOutcome::Failed(chain_of(error))
+            }
+            Err(ChainError::Expired { .. }) => TransactionOutcome::Expired,
+            Err(
+                ChainError::Rpc { .. }
+                | ChainError::Nonsense { .. }
+                | ChainError::Stopped { .. }
+                | ChainError::GaveUp { .. },
+            ) => return Ok(()),
+        };
+        Ok(self.store.settled(signature, outcome).await?)
+    }
+
+    /// The payer first, and the authority if it is another key and has to sign.
+    fn keypairs(&self, signers: u8) -> Vec<&Keypair> {
+        let (payer, authority) = (&*self.signers.payer, &*self.signers.authority);
+        if signers < 2 { vec![payer] } else { vec![payer, authority] }
+    }
+
+    fn tell(&self, event: Event) {
+        // Nobody has to listen.
+        let _ = self.events.send(event);
+    }
+}

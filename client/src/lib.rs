@@ -1,0 +1,19 @@
+//! Brings account state that an off-chain engine changed back to Solana: several accounts at once or not at all, in order,
+//! and with nothing lost.
+//!
+//! - [`Committor`] is the engine; start with [`Committor::builder`].
+//! - [`Changeset`] is what it takes, [`ChangesetReport`] what it gives back.
+//! - [`plan`] decides how a bundle reaches the chain, [`chain`] talks to a cluster, [`store`] is what is durable. They do
+//!   not know each other; [`engine`] knows them all.
+#![warn(missing_docs)]
+
+pub mod chain;
+pub mod config;
+pub mod engine;
+pub mod plan;
+pub mod store;
+pub mod types;
+
+pub use engine::{Builder, Committor, EngineError, EngineSettings, Event, Ticket, Verification};
+pub use store::{ChangesetReport, Store};
+pub use types::{AccountCommit, BundleId, Changeset, ChangesetId, CommitBundle, Lamports};

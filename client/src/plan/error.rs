@@ -1,0 +1,111 @@
+//! Why a bundle has no plan.
+
+use std::fmt;
+
+use committor_sdk::{address::SeedTooLong, chunks::LayoutError};
+use solana_address::Address;
+use thiserror::Error;
+
+use crate::types::NonceOverflow;
+
+use super::transaction::CompileError;
+
+/// A limit of the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Limit {
+    /// Bytes of a transaction on the wire.
+    TransactionLen,
+    /// Accounts that a transaction may lock.
+    AccountLocks,
+    /// Compute units of a transaction.
+    ComputeUnits,
+    /// Instructions in a transaction's trace.
+    Instructions,
+    /// Commits in a bundle: none.
+    Commits,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TransactionLen => "bytes of a transaction",
+            Self::AccountLocks => "accounts locked by a transaction",
+            Self::ComputeUnits => "compute units of a transaction",
+            Self::Instructions => "instructions of a transaction",
+            Self::Commits => "commits in a bundle",
+        })
+    }
+}
+
+/// Why a bundle has no plan. Nothing has been spent.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// The bundle can't be applied atomically.
+    #[error(
+        "the bundle does not fit one transaction: {value} {limit}, at most {max} are allowed; split the bundle"
+    )]
+    DoesNotFit {
+        /// The limit.
+        limit: Limit,
+        /// The bundle's value.
+        value: u64,
+        /// The largest allowed.
+        max: u64,
+    },
+    /// The account does not exist on this cluster.
+    #[error("account {0} does not exist on this cluster")]
+    NoAccount(Address),
+    /// The account exists, but is not delegated.
+    #[error(
+        "account {account} is not delegated: its owner is {owner}; have its owner program delegate it first"
+    )]
+    NotDelegated {
+        /// The account.
+        account: Address,
+        /// Who owns it.
+        owner: Address,
+    },
+    /// The account is delegated to another authority.
+    #[error("account {account} is delegated to {authority}, not to {ours}; commit with that keypair")]
+    WrongAuthority {
+        /// The account.
+        account: Address,
+        /// Whom it is delegated to.
+        authority: Address,
+        /// Who wanted to commit.
+        ours: Address,
+    },
+    /// A commit is staged and waits to be finalized.
+    #[error("account {0} has a staged commit: finalize it first")]
+    Staged(Address),
+    /// There is no next nonce.
+    #[error("account {account}")]
+    Nonce {
+        /// The account.
+        account: Address,
+        /// Why.
+        #[source]
+        source: NonceOverflow,
+    },
+    /// The state is too long for a buffer.
+    #[error("the state of account {account} does not fit a buffer")]
+    Layout {
+        /// The account.
+        account: Address,
+        /// Why.
+        #[source]
+        source: LayoutError,
+    },
+    /// The buffer's seed is too long.
+    #[error("the buffer of account {account} has no address")]
+    Seed {
+        /// The account.
+        account: Address,
+        /// Why.
+        #[source]
+        source: SeedTooLong,
+    },
+    /// A transaction can't be compiled.
+    #[error("could not compile a transaction")]
+    Compile(#[from] CompileError),
+}

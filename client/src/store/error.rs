@@ -1,0 +1,94 @@
+//! What goes wrong with a store.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::types::{BundleKey, ChangesetId, IllegalTransition};
+
+/// What goes wrong with a store.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The file can't be opened.
+    #[error("could not open the store {}", .path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// A database of another application.
+    #[error("{} is a database of another application; name another file", .path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A store that a newer version made.
+    #[error("the store {} has schema version {found}, this program knows up to {known}; use a newer program", .path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The file's version.
+        found: i64,
+        /// The newest version known.
+        known: i64,
+    },
+    /// A migration failed; the store is as it was before it.
+    #[error("could not migrate the store {} to schema version {version}", .path.display())]
+    Migrate {
+        /// The file.
+        path: PathBuf,
+        /// The version that could not be reached.
+        version: i64,
+        /// Why.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The writer thread could not be started.
+    #[error("could not start the store's thread")]
+    Thread(#[source] std::io::Error),
+    /// A read or a write failed; nothing of it was done.
+    #[error("could not {doing}")]
+    Sqlite {
+        /// What was to be done.
+        doing: &'static str,
+        /// Why.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The writer thread is gone.
+    #[error("could not {doing}: the store is closed")]
+    Closed {
+        /// What was to be done.
+        doing: &'static str,
+    },
+    /// The group that this change was in could not be committed.
+    #[error("could not {doing}: {reason}")]
+    Commit {
+        /// What was to be done.
+        doing: &'static str,
+        /// SQLite's words, shared by all changes of the group.
+        reason: String,
+    },
+    /// A bundle can't move that way.
+    #[error(transparent)]
+    Transition(#[from] IllegalTransition),
+    /// A row holds what no version of this program wrote.
+    #[error("the store holds {what} that this program can't read: {found}")]
+    Corrupt {
+        /// Which field.
+        what: &'static str,
+        /// What is there.
+        found: String,
+    },
+    /// There is no such changeset.
+    #[error("the store has no changeset {0}; `committor status --all` lists those it has")]
+    NoChangeset(ChangesetId),
+    /// There is no changeset at all.
+    #[error("the store has no changesets yet")]
+    Empty,
+    /// There is no such bundle.
+    #[error("the store has no bundle with the key {0}")]
+    NoBundle(BundleKey),
+}

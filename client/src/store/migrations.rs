@@ -1,0 +1,47 @@
+//! Bringing a store file to the newest schema.
+
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::StoreError;
+
+/// Marks a file as a store of this program: `CMTR`.
+const APPLICATION_ID: i64 = 0x434d_5452;
+
+/// The migrations, in order. Immutable: a change of schema is a new file.
+const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_initial.sql")];
+
+/// Runs the migrations that a file lacks, each with its version in one transaction.
+pub(super) fn run(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+    let known = MIGRATIONS.len() as i64;
+    let open = |source| StoreError::Open { path: path.to_owned(), source };
+    let pragma = |name| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
+    let application = pragma("application_id").map_err(open)?;
+    let found = pragma("user_version").map_err(open)?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(open)?;
+    let is_new = application == 0 && found == 0 && tables == 0;
+    if !is_new && application != APPLICATION_ID {
+        return Err(StoreError::Foreign { path: path.to_owned() });
+    }
+    if found > known {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+    }
+    for (version, migration) in (1..).zip(MIGRATIONS).skip(found.max(0) as usize) {
+        migrate(connection, version, migration).map_err(|source| StoreError::Migrate {
+            path: path.to_owned(),
+            version,
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+fn migrate(connection: &mut Connection, version: i64, migration: &str) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(migration)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", version)?;
+    transaction.commit()
+}

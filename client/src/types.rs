@@ -1,0 +1,13 @@
+//! What the other modules talk about. No I/O.
+
+mod changeset;
+mod ids;
+mod lamports;
+mod status;
+mod strategy;
+
+pub use changeset::{AccountCommit, Changeset, ChangesetError, CommitBundle};
+pub use ids::{BundleId, BundleKey, ChangesetId, CommitId, Nonce, NonceOverflow};
+pub use lamports::Lamports;
+pub use status::{BundleEvent, BundleStatus, IllegalTransition, TransactionStatus, UnknownStatus};
+pub use strategy::{Method, Stage, Strategy, TransactionVersion};

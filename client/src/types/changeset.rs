@@ -1,0 +1,142 @@
+//! What an engine submits.
+
+use std::{collections::HashSet, sync::Arc};
+
+use solana_address::Address;
+use thiserror::Error;
+
+use super::BundleId;
+
+/// One new state for one delegated account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountCommit {
+    /// The delegated account.
+    pub account: Address,
+    /// Its whole new state.
+    pub state: Arc<[u8]>,
+}
+
+/// Commits that land together or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitBundle {
+    /// The caller's id, unique within the changeset.
+    pub id: BundleId,
+    /// The commits, each of another account.
+    pub commits: Vec<AccountCommit>,
+}
+
+/// One or more commit bundles that are submitted in one call.
+///
+/// Bundles that share an account land in the order in which they stand here; the others in any order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changeset {
+    /// The bundles.
+    pub bundles: Vec<CommitBundle>,
+}
+
+/// A changeset that makes no sense, found before anything is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ChangesetError {
+    /// There is nothing to do.
+    #[error("the changeset has no bundles")]
+    NoBundles,
+    /// A bundle without commits.
+    #[error("bundle {0} has no commits")]
+    EmptyBundle(BundleId),
+    /// Two bundles of one id.
+    #[error("two bundles have the id {0}")]
+    DuplicateBundle(BundleId),
+    /// Two states for one account in one bundle: which one is the last can't be told.
+    #[error("bundle {bundle} commits account {account} twice; put the second state in a later bundle")]
+    DuplicateAccount {
+        /// The bundle.
+        bundle: BundleId,
+        /// The account.
+        account: Address,
+    },
+    /// A state longer than any account can be.
+    #[error("bundle {bundle}: the state of account {account} has {len} bytes, an account has at most {max}")]
+    StateTooLarge {
+        /// The bundle.
+        bundle: BundleId,
+        /// The account.
+        account: Address,
+        /// Length of the state in bytes.
+        len: usize,
+        /// The longest possible, in bytes.
+        max: u64,
+    },
+}
+
+impl Changeset {
+    /// Checks what can be checked without the chain.
+    ///
+    /// # Errors
+    /// [`ChangesetError`] names the first bundle and account at fault.
+    pub fn check(&self) -> Result<(), ChangesetError> {
+        if self.bundles.is_empty() {
+            return Err(ChangesetError::NoBundles);
+        }
+        let mut ids = HashSet::new();
+        for bundle in &self.bundles {
+            if !ids.insert(bundle.id) {
+                return Err(ChangesetError::DuplicateBundle(bundle.id));
+            }
+            bundle.check()?;
+        }
+        Ok(())
+    }
+}
+
+impl CommitBundle {
+    fn check(&self) -> Result<(), ChangesetError> {
+        if self.commits.is_empty() {
+            return Err(ChangesetError::EmptyBundle(self.id));
+        }
+        let max = committor_sdk::chunks::MAX_ACCOUNT_LEN;
+        let mut accounts = HashSet::new();
+        for AccountCommit { account, state } in &self.commits {
+            if !accounts.insert(account) {
+                return Err(ChangesetError::DuplicateAccount { bundle: self.id, account: *account });
+            }
+            if state.len() as u64 > max {
+                let (bundle, account, len) = (self.id, *account, state.len());
+                return Err(ChangesetError::StateTooLarge { bundle, account, len, max });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bundle(id: u64, accounts: &[u8]) -> CommitBundle {
+        let commit =
+            |byte: &u8| AccountCommit { account: Address::new_from_array([*byte; 32]), state: Arc::from([]) };
+        CommitBundle { id: BundleId(id), commits: accounts.iter().map(commit).collect() }
+    }
+
+    #[test]
+    fn senseless_changesets_are_refused_by_name() {
+        let check = |bundles: Vec<CommitBundle>| Changeset { bundles }.check();
+        assert_eq!(check(vec![]), Err(ChangesetError::NoBundles));
+        assert_eq!(check(vec![bundle(7, &[])]), Err(ChangesetError::EmptyBundle(BundleId(7))));
+        let twice = vec![bundle(0, &[1]), bundle(0, &[2])];
+        assert_eq!(check(twice), Err(ChangesetError::DuplicateBundle(BundleId(0))));
+        let account = Address::new_from_array([2; 32]);
+        let duplicate = ChangesetError::DuplicateAccount { bundle: BundleId(3), account };
+        assert_eq!(check(vec![bundle(3, &[1, 2, 2])]), Err(duplicate));
+        // One account in two bundles is an order, not a mistake.
+        assert_eq!(check(vec![bundle(0, &[1]), bundle(u64::MAX, &[1])]), Ok(()));
+    }
+
+    #[test]
+    fn a_state_longer_than_an_account_is_refused() {
+        let mut bundle = bundle(1, &[1]);
+        bundle.commits[0].state = vec![0; 10 * 1024 * 1024 + 1].into();
+        let refused = Changeset { bundles: vec![bundle] }.check();
+        assert!(matches!(refused, Err(ChangesetError::StateTooLarge { len: 10_485_761, .. })));
+    }
+}
