@@ -61,9 +61,11 @@ impl Default for EngineSettings {
 
 /// Who signs.
 #[derive(Clone)]
-pub(crate) struct Signers {
-    payer: Arc<Keypair>,
-    authority: Arc<Keypair>,
+pub struct Signers {
+    /// Pays fees and rent.
+    pub payer: Arc<Keypair>,
+    /// The authority that the accounts are delegated to. May be the payer.
+    pub authority: Arc<Keypair>,
 }
 
 impl std::fmt::Debug for Signers {
@@ -221,7 +223,11 @@ impl Committor<RpcChain> {
 }
 
 impl<C: Chain> Committor<C> {
-    pub(crate) async fn with_chain(
+    /// Starts on a chain of the caller's: [`Builder::start`] does the same with an [`RpcChain`].
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] if what had not ended can't be read.
+    pub async fn with_chain(
         chain: C,
         store: Store,
         signers: Signers,
@@ -258,6 +264,15 @@ impl<C: Chain> Committor<C> {
             .send(Message::Submit { bundles, done: Some(done) })
             .map_err(|_| EngineError::ShuttingDown)?;
         Ok(Ticket { changeset, bundles: keys, store: self.inner.store.clone(), finished })
+    }
+
+    /// Asks the cluster for something small: whether it can be reached at all.
+    ///
+    /// # Errors
+    /// [`EngineError::Chain`] if it can't.
+    pub async fn ping(&self) -> Result<(), EngineError> {
+        self.inner.chain.rent().await?;
+        Ok(())
     }
 
     /// What happens from here on. A reader that falls behind is told how much it missed.

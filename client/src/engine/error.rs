@@ -58,13 +58,16 @@ impl EngineError {
     }
 }
 
-/// An error and its causes, in one line.
+/// An error and its causes, in one line; a cause that the text before it quotes already is left out.
 pub(crate) fn chain_of(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
+        let words = error.to_string();
+        if !text.ends_with(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
         cause = error.source();
     }
     text

@@ -155,6 +155,9 @@ impl PlannedTransaction {
         let refuse = |limit, value, max| {
             if value > max { Err(PlanError::DoesNotFit { limit, value, max }) } else { Ok(()) }
         };
+        // Longer data can't even be serialized.
+        let data_len: usize = self.instructions.iter().map(|instruction| instruction.data.len()).sum();
+        refuse(Limit::TransactionLen, data_len as u64, self.version.max_len() as u64)?;
         let message = match self.message(payer, Hash::default()) {
             Ok(message) => message,
             // More accounts than an index can name.

@@ -22,8 +22,13 @@ pub async fn run(global: &Global, command: &Commit) -> Result<Kind, CommandError
         builder = builder.payer(payer);
     }
     let committor = builder.start().await?;
+    // Before anything is stored: a changeset that waits for a wrong URL helps nobody.
+    committor.ping().await.map_err(|error| {
+        CommandError::from(error).hint("`--url` names another cluster; nothing was stored")
+    })?;
     let (report, verification) = land(&committor, changeset).await?;
-    output::report(&report, global.output);
+    committor.shutdown().await;
+    output::report(&report, global.output)?;
     Ok(outcome(&report, &verification))
 }
 

@@ -61,11 +61,11 @@ pub async fn run(global: &Global, command: &Demo) -> Result<Kind, CommandError> 
         .await?;
     let (report, verification) = commit::land(&committor, changeset).await?;
     committor.shutdown().await;
-    output::report(&report, global.output);
+    output::report(&report, global.output)?;
     let kind = commit::outcome(&report, &verification);
     if global.output == Output::Display && kind == Kind::Success {
         let equal = verification.equal.len();
-        println!("{equal} accounts verified: read back and equal in every byte.");
+        output::print(&format!("{equal} accounts verified: read back and equal in every byte.\n"))?;
         eprintln!(
             "done in {:.1} s; `committor status --store {}` shows the same",
             started.elapsed().as_secs_f64(),

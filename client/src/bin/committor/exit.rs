@@ -69,12 +69,17 @@ impl CommandError {
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "error: {}", self.error)?;
+        let mut said = self.error.to_string();
         let mut cause = self.error.source();
-        if cause.is_some() {
-            writeln!(f, "\nCaused by:")?;
-        }
+        let mut header = "\nCaused by:\n";
         while let Some(error) = cause {
-            writeln!(f, "  {error}")?;
+            let words = error.to_string();
+            // Some libraries quote their cause in their own words.
+            if !said.ends_with(&words) {
+                writeln!(f, "{header}  {words}")?;
+                header = "";
+            }
+            said = words;
             cause = error.source();
         }
         for hint in &self.hints {

@@ -39,7 +39,7 @@ pub async fn run(global: &Global, command: &Command) -> Result<Kind, CommandErro
         pubkey: authority.to_string(),
         delegated,
     };
-    show(&running, global.output);
+    show(&running, global.output)?;
     let interrupted = tokio::signal::ctrl_c().await;
     interrupted.map_err(|error| CommandError::new(Kind::Other, error))?;
     eprintln!("stopping");
@@ -61,18 +61,19 @@ fn failed(error: LocalnetError) -> CommandError {
     }
 }
 
-fn show(running: &Running, form: Output) {
+fn show(running: &Running, form: Output) -> Result<(), CommandError> {
     if form != Output::Display {
-        output::json(running, form);
-        return;
+        return output::json(running, form);
     }
-    println!("JSON-RPC   {}", running.rpc_url);
-    println!("websocket  {}", running.websocket_url);
-    println!("funded     {} ({})", running.pubkey, running.keypair);
+    let mut text = format!(
+        "JSON-RPC   {}\nwebsocket  {}\nfunded     {} ({})\n",
+        running.rpc_url, running.websocket_url, running.pubkey, running.keypair
+    );
     for account in &running.delegated {
-        println!("delegated  {account}");
+        text.push_str(&format!("delegated  {account}\n"));
     }
-    println!("Ctrl-C stops it.");
+    text.push_str("Ctrl-C stops it.\n");
+    output::print(&text)
 }
 
 /// Makes a keypair where there is none, readable by its owner only.

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         }
     };
     let filter = tracing_subscriber::EnvFilter::try_from_env("COMMITTOR_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("committor=error,committor_client=error"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

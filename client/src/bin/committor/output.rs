@@ -1,13 +1,18 @@
 //! What goes to stdout.
 
-use comfy_table::{CellAlignment, Table, presets};
+use std::io::{ErrorKind, Write, stdout};
+
+use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use committor_client::{
     ChangesetReport,
     store::{BundleReport, ChangesetSummary, CommitReport},
 };
 use serde::Serialize;
 
-use crate::args::Output;
+use crate::{
+    args::Output,
+    exit::{CommandError, Kind},
+};
 
 /// A report in the shape of the JSON output: accounts first, since they are what people look for.
 #[derive(Serialize)]
@@ -63,15 +68,15 @@ impl<'a> ReportDocument<'a> {
 }
 
 /// Prints a changeset's report.
-pub fn report(report: &ChangesetReport, output: Output) {
+pub fn report(report: &ChangesetReport, output: Output) -> Result<(), CommandError> {
     match output {
-        Output::Display => print!("{}", display(report)),
+        Output::Display => print(&display(report)),
         _ => json(&ReportDocument::new(report), output),
     }
 }
 
 /// Prints a list of changesets.
-pub fn summaries(summaries: &[ChangesetSummary], output: Output) {
+pub fn summaries(summaries: &[ChangesetSummary], output: Output) -> Result<(), CommandError> {
     if output != Output::Display {
         return json(&serde_json::json!({ "changesets": summaries }), output);
     }
@@ -82,17 +87,25 @@ pub fn summaries(summaries: &[ChangesetSummary], output: Output) {
         table.add_row(numbers.map(|number| number.to_string()));
     }
     align_right(&mut table, 0..5);
-    println!("{table}");
+    print(&format!("{table}\n"))
 }
 
 /// Prints any value as JSON.
-pub fn json(value: &impl Serialize, output: Output) {
+pub fn json(value: &impl Serialize, output: Output) -> Result<(), CommandError> {
     let text = match output {
         Output::JsonCompact => serde_json::to_string(value),
         _ => serde_json::to_string_pretty(value),
     };
-    // Maps with keys that are no strings, the only thing that fails, are in none of these types.
-    println!("{}", text.unwrap_or_default());
+    print(&format!("{}\n", text.map_err(|error| CommandError::new(Kind::Other, error))?))
+}
+
+/// Prints to stdout. A reader that went away has seen what it wanted.
+pub fn print(text: &str) -> Result<(), CommandError> {
+    let mut stdout = stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CommandError::new(Kind::Other, error)),
+        _ => Ok(()),
+    }
 }
 
 fn display(report: &ChangesetReport) -> String {
@@ -103,10 +116,9 @@ fn display(report: &ChangesetReport) -> String {
         "strategy",
         "transactions",
         "compute units",
-        "fee lamports",
-        "rent lamports",
-        "status",
+        "lamports",
         "signatures",
+        "",
     ]);
     for bundle in &report.bundles {
         for account in &bundle.accounts {
@@ -118,34 +130,39 @@ fn display(report: &ChangesetReport) -> String {
                 account.transactions.to_string(),
                 account.compute_units.to_string(),
                 account.fee_lamports.to_string(),
-                account.rent_lamports.to_string(),
-                if account.verified { "verified".to_owned() } else { bundle.status.to_string() },
                 signatures(&account.signatures),
+                if account.verified { "verified".to_owned() } else { bundle.status.to_string() },
             ]);
         }
     }
-    align_right(&mut table, [0, 2, 4, 5, 6, 7]);
+    align_right(&mut table, [0, 2, 4, 5, 6]);
     let mut text = format!("Changeset {}\n{table}\n", report.changeset);
     for bundle in &report.bundles {
-        if let Some(error) = &bundle.error {
-            text.push_str(&format!("bundle {} failed: {error}\n", bundle.bundle));
-        }
+        let what = match (&bundle.error, bundle.steps.first()) {
+            (Some(error), _) => format!("failed: {error}"),
+            (None, Some(step)) => format!("landed with {}", step.signature),
+            (None, None) => bundle.status.to_string(),
+        };
+        text.push_str(&format!("bundle {} {what}\n", bundle.bundle));
     }
     text
 }
 
-/// The committing transaction, which is the last, and how many came before it.
+/// The last transaction, which is the committing one where it landed, and how many came before it.
 fn signatures(signatures: &[String]) -> String {
+    let short = |signature: &String| format!("{}…", signature.chars().take(8).collect::<String>());
     match signatures {
         [] => "-".to_owned(),
-        [only] => only.clone(),
-        [before @ .., last] => format!("{last} (+{})", before.len()),
+        [only] => short(only),
+        [before @ .., last] => format!("{} +{}", short(last), before.len()),
     }
 }
 
 fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_BORDERS_ONLY).set_header(header);
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
+    // One line below the header is enough.
+    table.remove_style(TableComponent::HorizontalLines);
     table
 }
 

@@ -37,6 +37,7 @@ struct View {
     left: usize,
     bar: ProgressBar,
     terminal: bool,
+    last_reason: Option<String>,
 }
 
 impl View {
@@ -49,7 +50,7 @@ impl View {
         }
         bar.enable_steady_tick(Duration::from_millis(100));
         let names = bundles.iter().map(|(id, key)| (*key, *id)).collect();
-        let view = Self { names, left: bundles.len(), bar, terminal };
+        let view = Self { names, left: bundles.len(), bar, terminal, last_reason: None };
         view.count();
         view
     }
@@ -74,7 +75,13 @@ impl View {
                 self.line(format!("bundle {name}: {transactions} transactions planned"));
             }
             Event::Landed { .. } => self.bar.inc(1),
-            Event::Retrying { reason, .. } => self.line(format!("bundle {name}: trying again: {reason}")),
+            Event::Retrying { reason, .. } => {
+                // A node that is down tells every bundle the same, again and again.
+                if self.last_reason.as_ref() != Some(reason) {
+                    self.line(format!("bundle {name}: trying again: {reason}"));
+                    self.last_reason = Some(reason.clone());
+                }
+            }
             Event::Ended { status, .. } => {
                 self.left -= 1;
                 self.count();

@@ -17,9 +17,9 @@ pub async fn run(global: &Global, command: &Status) -> Result<Kind, CommandError
     }
     let store = Store::open(&global.store)?;
     if command.all {
-        output::summaries(&store.changesets(MAX_LISTED).await?, global.output);
+        output::summaries(&store.changesets(MAX_LISTED).await?, global.output)?;
     } else {
-        output::report(&store.report(command.changeset.map(ChangesetId)).await?, global.output);
+        output::report(&store.report(command.changeset.map(ChangesetId)).await?, global.output)?;
     }
     Ok(Kind::Success)
 }
