@@ -280,6 +280,15 @@ impl<C: Chain> Committor<C> {
         self.inner.events.subscribe()
     }
 
+    /// Waits until nothing is left to do: no bundle is running or waits for its turn.
+    pub async fn idle(&self) {
+        let (reply, idle) = oneshot::channel();
+        // If the scheduler has ended, there is nothing to wait for.
+        if self.inner.scheduler.lock().await.send(Message::WhenIdle(reply)).is_ok() {
+            let _ = idle.await;
+        }
+    }
+
     /// The store.
     pub fn store(&self) -> &Store {
         &self.inner.store

@@ -200,7 +200,7 @@ impl<C: Chain> Runner<C> {
         let signature = transaction.signature();
         let landed = self.chain.land(transaction).await;
         self.settle(signature, &landed).await?;
-        landed?;
+        landed.map_err(|source| EngineError::Transaction { stage, source })?;
         self.tell(Event::Landed { bundle: key, stage, signature });
         Ok((stage, signature))
     }

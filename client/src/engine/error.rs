@@ -1,12 +1,13 @@
 //! Why the engine could not do what was asked.
 
+use committor_sdk::{ProgramError, delegation::DelegationError};
 use thiserror::Error;
 
 use crate::{
     chain::ChainError,
     plan::{CompileError, PlanError},
     store::StoreError,
-    types::ChangesetError,
+    types::{ChangesetError, Stage},
 };
 
 /// Why the engine could not do what was asked.
@@ -24,6 +25,15 @@ pub enum EngineError {
     /// The chain, or the way to it, failed.
     #[error("the chain failed")]
     Chain(#[from] ChainError),
+    /// A transaction did not land.
+    #[error("the bundle's {} transaction did not land", .stage.as_str())]
+    Transaction {
+        /// What it was for.
+        stage: Stage,
+        /// Why.
+        #[source]
+        source: ChainError,
+    },
     /// There is no plan.
     #[error("the bundle can't be planned")]
     Plan(#[from] PlanError),
@@ -46,6 +56,7 @@ impl EngineError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Chain(error) => error.is_transient(),
+            Self::Transaction { stage, source } => source.is_transient() || is_stale(*stage, source),
             Self::Missing(_)
             | Self::Changeset(_)
             | Self::Store(_)
@@ -55,6 +66,24 @@ impl EngineError {
             | Self::Task(_)
             | Self::ShuttingDown => false,
         }
+    }
+}
+
+/// Whether a transaction failed because the chain has moved on since it was planned, so that a new plan can work: an
+/// earlier attempt's transaction landed in between, or another committor's.
+fn is_stale(stage: Stage, error: &ChainError) -> bool {
+    let (ChainError::Failed { failure, .. } | ChainError::Refused { failure, .. }) = error else {
+        return false;
+    };
+    match stage {
+        // The buffer is there already, or sealed already, or written already.
+        Stage::Prepare | Stage::Cleanup => true,
+        Stage::Commit => matches!(
+            failure.program_error,
+            Some(ProgramError::Delegation(
+                DelegationError::WrongNonce | DelegationError::AlreadyApplied | DelegationError::NotABuffer
+            ))
+        ),
     }
 }
 

@@ -15,6 +15,8 @@ pub(super) enum Message {
     Submit { bundles: Vec<StoredBundle>, done: Option<oneshot::Sender<()>> },
     /// A bundle has ended.
     Ended(BundleKey),
+    /// Whom to tell once no bundle is left.
+    WhenIdle(oneshot::Sender<()>),
 }
 
 /// Bundles that were submitted together.
@@ -34,6 +36,7 @@ pub(super) struct Scheduler<C: Chain> {
     groups: HashMap<u64, Group>,
     group_of: HashMap<BundleKey, u64>,
     next_group: u64,
+    waiting_for_idle: Vec<oneshot::Sender<()>>,
 }
 
 impl<C: Chain> Scheduler<C> {
@@ -45,7 +48,18 @@ impl<C: Chain> Scheduler<C> {
     ) -> Self {
         let queues = Queues::new(runner.settings.bundles_in_flight);
         let (bundles, groups, group_of) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { runner, messages, tasks, cancelled, queues, bundles, groups, group_of, next_group: 0 }
+        Self {
+            runner,
+            messages,
+            tasks,
+            cancelled,
+            queues,
+            bundles,
+            groups,
+            group_of,
+            next_group: 0,
+            waiting_for_idle: Vec::new(),
+        }
     }
 
     pub(super) async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>) {
@@ -54,8 +68,15 @@ impl<C: Chain> Scheduler<C> {
             match message {
                 Message::Submit { bundles, done } => self.submit(bundles, done),
                 Message::Ended(key) => self.ended(key),
+                Message::WhenIdle(idle) => self.waiting_for_idle.push(idle),
             }
             self.start_what_can_run();
+            if self.queues.is_empty() {
+                for idle in self.waiting_for_idle.drain(..) {
+                    // A caller that went away does not want to know.
+                    let _ = idle.send(());
+                }
+            }
         }
     }
 
@@ -138,6 +159,10 @@ impl Queues {
         } else {
             self.blocked.insert(key, blocked);
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.accounts.is_empty()
     }
 
     /// The next bundle to start, if there is room; it counts as running from here.

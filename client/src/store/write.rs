@@ -116,9 +116,11 @@ pub(super) fn signed(
         advance(sql, key, BundleEvent::Commit, None)?;
     }
     for transaction in transactions {
+        // The same plan on the same blockhash is the same transaction: signed again after a restart, it is known already.
         sql.prepare_cached(
             "INSERT INTO transactions (bundle, stage, signature, last_valid_block_height, status)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
+             VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (signature) DO NOTHING",
         )?
         .execute(params![
             key.0 as i64,
@@ -127,10 +129,12 @@ pub(super) fn signed(
             transaction.last_valid_block_height as i64,
             TransactionStatus::Signed.as_str()
         ])?;
-        let row = sql.last_insert_rowid();
+        let row: i64 = sql
+            .prepare_cached("SELECT id FROM transactions WHERE signature = ?1")?
+            .query_row([transaction.signature.as_ref()], |row| row.get(0))?;
         for position in &transaction.commits {
             sql.prepare_cached(
-                "INSERT INTO transaction_commits (transaction_row, commit_row)
+                "INSERT OR IGNORE INTO transaction_commits (transaction_row, commit_row)
                  SELECT ?1, id FROM commits WHERE bundle = ?2 AND position = ?3",
             )?
             .execute(params![row, key.0 as i64, *position as i64])?;

@@ -2,6 +2,8 @@
 //!
 //! The two instructions that matter are `delegate` and `restore_delegated`; `create` only makes an account to delegate.
 #![cfg_attr(target_os = "solana", no_std)]
+// Anchor's derive binds the instruction's arguments in every function it makes, also where no seed needs them.
+#![allow(unused_variables)]
 
 use anchor_lang::pinocchio::cpi::{Seed, Signer as CpiSigner};
 use anchor_lang::{prelude::*, realloc_account};
