@@ -120,8 +120,13 @@ impl Store {
     /// [`StoreError`] if the file can't be opened, is another application's, or comes from a newer version; it is left
     /// untouched then.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let mut connection = connect(path)?;
-        migrations::run(&mut connection, path)?;
+        let open = |source| StoreError::Open { path: path.to_owned(), source };
+        let mut connection = Connection::open(path).map_err(open)?;
+        connection.execute_batch("PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON;").map_err(open)?;
+        // Before the first pragma that writes: what is not ours must stay as it is.
+        let version = migrations::version(&connection, path)?;
+        connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;").map_err(open)?;
+        migrations::run(&mut connection, version, path)?;
         Ok(Self { writer: Arc::new(Writer::start(connection)?) })
     }
 
@@ -215,18 +220,4 @@ impl Store {
     pub async fn changesets(&self, limit: u32) -> Result<Vec<ChangesetSummary>, StoreError> {
         self.writer.run("list changesets", move |sql| report::changesets(sql, limit)).await
     }
-}
-
-fn connect(path: &Path) -> Result<Connection, StoreError> {
-    let open = |source| StoreError::Open { path: path.to_owned(), source };
-    let connection = Connection::open(path).map_err(open)?;
-    connection
-        .execute_batch(
-            "PRAGMA busy_timeout = 5000;
-             PRAGMA journal_mode = WAL;
-             PRAGMA synchronous = FULL;
-             PRAGMA foreign_keys = ON;",
-        )
-        .map_err(open)?;
-    Ok(connection)
 }

@@ -12,15 +12,17 @@ const APPLICATION_ID: i64 = 0x434d_5452;
 /// The migrations, in order. Immutable: a change of schema is a new file.
 const MIGRATIONS: [&str; 1] = [include_str!("../../../migrations/sqlite/0001_initial.sql")];
 
-/// Runs the migrations that a file lacks, each with its version in one transaction.
-pub(super) fn run(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+/// The schema version of a file; 0 if it is new.
+///
+/// # Errors
+/// [`StoreError`] if the file is another application's, a newer version's, or no database.
+pub(super) fn version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
     let known = MIGRATIONS.len() as i64;
+    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     let open = |source| StoreError::Open { path: path.to_owned(), source };
-    let pragma = |name| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
-    let application = pragma("application_id").map_err(open)?;
-    let found = pragma("user_version").map_err(open)?;
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(open)?;
+    let application = number("PRAGMA application_id").map_err(open)?;
+    let found = number("PRAGMA user_version").map_err(open)?;
+    let tables = number("SELECT count(*) FROM sqlite_schema").map_err(open)?;
     let is_new = application == 0 && found == 0 && tables == 0;
     if !is_new && application != APPLICATION_ID {
         return Err(StoreError::Foreign { path: path.to_owned() });
@@ -28,7 +30,12 @@ pub(super) fn run(connection: &mut Connection, path: &Path) -> Result<(), StoreE
     if found > known {
         return Err(StoreError::Newer { path: path.to_owned(), found, known });
     }
-    for (version, migration) in (1..).zip(MIGRATIONS).skip(found.max(0) as usize) {
+    Ok(found)
+}
+
+/// Runs the migrations that a file of `version` lacks, each with its version in one transaction.
+pub(super) fn run(connection: &mut Connection, version: i64, path: &Path) -> Result<(), StoreError> {
+    for (version, migration) in (1..).zip(MIGRATIONS).skip(version.max(0) as usize) {
         migrate(connection, version, migration).map_err(|source| StoreError::Migrate {
             path: path.to_owned(),
             version,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use committor_client::{
+    chain::RpcSettings,
     config::{self, ConfigError, SolanaConfig},
     types::TransactionVersion,
 };
@@ -36,6 +37,9 @@ pub struct Global {
     /// Cluster: a URL, or mainnet, testnet, devnet, localhost or a first letter of these
     #[arg(short, long, global = true, value_name = "URL_OR_MONIKER")]
     pub url: Option<String>,
+    /// Websocket of the cluster [default: beside --url, on the next port]
+    #[arg(long, global = true, value_name = "URL")]
+    pub ws: Option<String>,
     /// Configuration file of Solana's command-line tools [default: ~/.config/solana/cli/config.yml]
     #[arg(short = 'C', long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -152,12 +156,17 @@ impl Global {
         }
     }
 
-    /// URL of the cluster.
-    pub fn cluster(&self) -> Result<String, ConfigError> {
-        match &self.url {
-            Some(url) => config::cluster_url(url),
-            None => config::cluster_url(&self.solana()?.url.unwrap_or_else(|| "localhost".to_owned())),
-        }
+    /// The cluster.
+    pub fn cluster(&self) -> Result<RpcSettings, ConfigError> {
+        let url = match &self.url {
+            Some(url) => config::cluster_url(url)?,
+            None => config::cluster_url(&self.solana()?.url.unwrap_or_else(|| "localhost".to_owned()))?,
+        };
+        let settings = RpcSettings::new(url);
+        Ok(match &self.ws {
+            Some(ws) => RpcSettings { websocket_url: Some(ws.clone()), ..settings },
+            None => settings,
+        })
     }
 
     /// Path of the authority's keypair.

@@ -11,7 +11,7 @@ use crate::{
 pub async fn run(global: &Global, command: &Commit) -> Result<Kind, CommandError> {
     let changeset = input::read_changeset(&command.files, command.atomic, command.account.as_deref())?;
     let mut builder = Committor::builder()
-        .cluster(global.cluster()?)
+        .rpc(global.cluster()?)
         .authority(global.authority()?)
         .store(&global.store)
         .settings(EngineSettings {

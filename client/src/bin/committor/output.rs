@@ -163,6 +163,7 @@ fn table<const N: usize>(header: [&str; N]) -> Table {
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
     // One line below the header is enough.
     table.remove_style(TableComponent::HorizontalLines);
+    table.remove_style(TableComponent::MiddleIntersections);
     table
 }
 

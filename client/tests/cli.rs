@@ -1,0 +1,259 @@
+//! The `committor` command as its users see it: what it prints where, and its exit codes.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+};
+
+use insta::assert_snapshot;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const ASSETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/accounts");
+
+/// An empty home and working folder, and nothing else of the caller's environment.
+struct World {
+    folder: TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &str) -> &Self {
+        std::fs::write(self.path(name), content).unwrap();
+        self
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_committor"));
+        command.args(args).env_clear().env("HOME", self.folder.path()).current_dir(self.folder.path());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Exit code, stdout and stderr, with what differs from run to run left out.
+    fn show(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        format!(
+            "exit code: {}\n----- stdout -----\n{}----- stderr -----\n{}",
+            output.status.code().unwrap(),
+            text(&output.stdout),
+            text(&output.stderr)
+        )
+        .replace(&self.folder.path().display().to_string(), "FOLDER")
+    }
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A running `committor localnet`; killed if a test fails before it stops it.
+struct Localnet {
+    child: Child,
+    running: Value,
+}
+
+impl Localnet {
+    /// Starts one with the real accounts delegated to a new keypair at `id.json`.
+    fn start(world: &World) -> Self {
+        let args = ["localnet", "--rpc-port", "0", "--ws-port", "0", "--keypair", "id.json"];
+        let mut command = world.command(&args);
+        command.args(["--output", "json-compact", "--delegate", ASSETS]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        Self { child, running: serde_json::from_str(&line).unwrap() }
+    }
+
+    fn args<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
+        let url = |name: &str| self.running[name].as_str().unwrap();
+        let cluster = ["--url", url("rpc_url"), "--ws", url("websocket_url"), "--keypair", "id.json"];
+        args.iter().copied().chain(cluster).collect()
+    }
+
+    fn interrupt(mut self) -> i32 {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        self.child.wait().unwrap().code().unwrap()
+    }
+}
+
+impl Drop for Localnet {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
+#[test]
+fn help_is_what_it_was() {
+    let world = World::new();
+    assert_snapshot!("help", world.show(&["--help"]));
+    for command in ["commit", "status", "localnet", "demo"] {
+        assert_snapshot!(format!("help_{command}"), world.show(&[command, "--help"]));
+    }
+}
+
+#[test]
+fn what_is_wrong_with_the_command_line_or_a_file_is_said_before_anything_is_done() {
+    let world = World::new();
+    world
+        .write("broken.json", "{\"bundles\": [")
+        .write("other.json", "{\"a\": 1}")
+        .write("words.json", "secret words");
+    world.write("empty.json", "{\"bundles\": []}");
+    let mut shown = String::new();
+    let cases: [&[&str]; 10] = [
+        &["comit"],
+        &["commit"],
+        &["commit", "none.json"],
+        &["commit", "broken.json"],
+        &["commit", "other.json"],
+        &["commit", ASSETS, "--account", "11111111111111111111111111111111"],
+        &["commit", ASSETS, "--url", "mainet"],
+        &["commit", ASSETS, "--url", "http://localhost:1"],
+        &["commit", ASSETS, "--keypair", "words.json"],
+        &["commit", ASSETS, "--config", "none.yml"],
+    ];
+    for args in cases {
+        let args: Vec<&str> = args.to_vec();
+        let display: Vec<&str> = args.iter().map(|arg| if *arg == ASSETS { "ASSETS" } else { arg }).collect();
+        shown.push_str(&format!("$ committor {}\n{}\n", display.join(" "), world.show(&args)));
+    }
+    assert_snapshot!("usage_errors", shown);
+    assert!(!world.path("committor.db").exists());
+}
+
+#[test]
+fn stores_that_can_not_be_used_are_named() {
+    let world = World::new();
+    world.write("text.db", "this is no database, and long enough to be looked at");
+    let foreign = rusqlite::Connection::open(world.path("foreign.db")).unwrap();
+    foreign.execute_batch("CREATE TABLE t (a)").unwrap();
+    drop(foreign);
+    let mut shown = String::new();
+    for store in ["none.db", "text.db", "foreign.db"] {
+        shown.push_str(&format!(
+            "$ committor status --store {store}\n{}\n",
+            world.show(&["status", "--store", store])
+        ));
+    }
+    assert_snapshot!("store_errors", shown);
+}
+
+#[test]
+fn the_demo_commits_real_states_and_status_shows_the_same() {
+    let world = World::new();
+    let output = world.run(&["demo", "--output", "json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = json(&output);
+    let accounts = report["accounts"].as_array().unwrap();
+    let bytes: Vec<u64> = accounts.iter().map(|account| account["bytes"].as_u64().unwrap()).collect();
+    assert_eq!(bytes, [82, 165, 248, 800, 10_240, 871_520]);
+    for account in accounts {
+        assert_eq!(account["verified"], true);
+        assert!(account["pubkey"].as_str().unwrap().len() >= 32);
+        assert!(account["compute_units"].as_u64().unwrap() > 0);
+        let signatures = account["signatures"].as_array().unwrap();
+        assert_eq!(signatures.len() as u64, account["transactions"].as_u64().unwrap());
+    }
+    let of = |index: usize| {
+        (accounts[index]["strategy"].as_str().unwrap(), accounts[index]["transactions"].as_u64().unwrap())
+    };
+    assert_eq!([of(0), of(1), of(2), of(3)], [("inline-v1", 1); 4]);
+    assert_eq!(of(4), ("buffer-v1", 4));
+    assert_eq!(of(5).0, "buffer-v1");
+    assert_eq!(accounts[0]["signatures"], accounts[1]["signatures"], "a bundle is one transaction");
+    assert_eq!(json(&world.run(&["status", "--output", "json"])), report);
+    assert_eq!(json(&world.run(&["status", "--changeset", "1", "--output", "json"])), report);
+
+    insta::with_settings!({filters => vec![
+        (r"[1-9A-HJ-NP-Za-km-z]{80,90}", "SIGNATURE"),
+        (r" [1-9A-HJ-NP-Za-km-z]{8}…", " SIGNATU…"),
+        (r"[1-9A-HJ-NP-Za-km-z]{43,44} ?", "ACCOUNT "),
+    ]}, {
+        assert_snapshot!("status", world.show(&["status"]));
+        assert_snapshot!("status_all", world.show(&["status", "--all"]));
+    });
+}
+
+#[test]
+fn the_demo_works_on_v0_transactions_within_their_figures() {
+    let world = World::new();
+    let output = world.run(&["demo", "--transaction-version", "v0", "--output", "json-compact"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = json(&output);
+    let accounts = report["accounts"].as_array().unwrap();
+    assert!(accounts.iter().all(|account| account["verified"] == true));
+    assert_eq!(accounts[0]["transactions"], 1);
+    assert!(accounts[4]["transactions"].as_u64().unwrap() <= 14);
+    assert!(accounts[4]["strategy"] == "buffer-v0" && accounts[5]["strategy"] == "buffer-v0");
+}
+
+#[test]
+fn dumps_and_changesets_land_on_a_running_localnet() {
+    let world = World::new();
+    let localnet = Localnet::start(&world);
+    let output = world.run(&localnet.args(&["commit", ASSETS, "--output", "json"]));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = json(&output);
+    assert_eq!(report["bundles"].as_array().unwrap().len(), 6);
+    assert!(report["accounts"].as_array().unwrap().iter().all(|account| account["verified"] == true));
+
+    let vault = format!("{ASSETS}/token_vault_165.json");
+    let mint = format!("{ASSETS}/usdc_mint_82.json");
+    let output = world.run(&localnet.args(&["commit", &vault, &mint, "--atomic", "--output", "json"]));
+    let report = json(&output);
+    assert_eq!((output.status.code(), report["bundles"].as_array().unwrap().len()), (Some(0), 1));
+    assert_eq!(report["accounts"][0]["nonce"], 2, "the second commit of the account");
+
+    // One bundle that can land, one whose account nobody delegated.
+    let pubkey = |dump: &str| {
+        let dump: Value = serde_json::from_str(&std::fs::read_to_string(dump).unwrap()).unwrap();
+        dump["pubkey"].as_str().unwrap().to_owned()
+    };
+    let bundle = |id: u64, account: &str| {
+        format!(
+            "{{\"id\": {id}, \"accounts\": [{{\"pubkey\": \"{account}\", \"data\": [\"AQID\", \"base64\"]}}]}}"
+        )
+    };
+    let nobody = "Nobody1111111111111111111111111111111111111";
+    let mixed = format!("{{\"bundles\": [{}, {}]}}", bundle(0, &pubkey(&vault)), bundle(u64::MAX, nobody));
+    world.write("mixed.json", &mixed).write("bad.json", &format!("{{\"bundles\": [{}]}}", bundle(7, nobody)));
+    let output = world.run(&localnet.args(&["commit", "mixed.json", "--output", "json"]));
+    let report = json(&output);
+    assert_eq!(output.status.code(), Some(4));
+    assert_eq!(report["bundles"][0]["status"], "landed");
+    assert_eq!(report["bundles"][1]["bundle"], u64::MAX);
+    assert!(report["bundles"][1]["error"].as_str().unwrap().contains("does not exist"));
+    insta::with_settings!({filters => vec![(r"127.0.0.1:\d+", "HOST")]}, {
+        assert_snapshot!("nothing_landed", world.show(&localnet.args(&["commit", "bad.json"])));
+    });
+    assert_eq!(localnet.interrupt(), 0);
+}
+
+#[test]
+fn a_new_keypair_is_for_its_owner_only() {
+    let world = World::new();
+    let localnet = Localnet::start(&world);
+    let path: &Path = &world.path("id.json");
+    let bytes: Vec<u8> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    assert_eq!(bytes.len(), 64);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    assert_eq!(localnet.interrupt(), 0);
+}

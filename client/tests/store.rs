@@ -1,0 +1,178 @@
+//! The store on a real file: what was accepted is there, what failed left nothing, what is not a store is left alone.
+
+use std::{path::Path, sync::Arc};
+
+use committor_client::{
+    AccountCommit, BundleId, Changeset, CommitBundle, Lamports, Store,
+    store::{BundleEnd, CommitDecision, NewTransaction, StoreError, TransactionOutcome},
+    types::{BundleStatus, IllegalTransition, Method, Nonce, Stage, Strategy, TransactionVersion},
+};
+use solana_address::Address;
+use solana_signature::Signature;
+
+fn bundle(id: u64, accounts: &[u8]) -> CommitBundle {
+    let commit = |byte: &u8| AccountCommit {
+        account: Address::new_from_array([*byte; 32]),
+        state: Arc::from(vec![*byte; usize::from(*byte)]),
+    };
+    CommitBundle { id: BundleId(id), commits: accounts.iter().map(commit).collect() }
+}
+
+fn changeset(bundles: &[CommitBundle]) -> Changeset {
+    Changeset { bundles: bundles.to_vec() }
+}
+
+fn signature(byte: u8) -> Signature {
+    Signature::from([byte; 64])
+}
+
+fn transaction(stage: Stage, byte: u8, commits: &[usize]) -> NewTransaction {
+    NewTransaction {
+        stage,
+        signature: signature(byte),
+        last_valid_block_height: u64::MAX,
+        commits: commits.to_vec(),
+    }
+}
+
+fn landed(compute_units: u64) -> TransactionOutcome {
+    TransactionOutcome::Landed { slot: 9, compute_units: Some(compute_units), fee: Some(Lamports(5_000)) }
+}
+
+fn decision() -> CommitDecision {
+    let strategy = Strategy { method: Method::Buffer, version: TransactionVersion::V1 };
+    CommitDecision { nonce: Nonce(u64::MAX), strategy, rent: Lamports(7) }
+}
+
+#[tokio::test]
+async fn what_was_accepted_is_there_after_reopening_byte_for_byte_and_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let store = Store::open(&path).unwrap();
+    let submitted = [bundle(u64::MAX, &[3, 1]), bundle(0, &[1, 200])];
+    let (id, accepted) = store.accept(changeset(&submitted)).await.unwrap();
+    drop(store);
+    let store = Store::open(&path).unwrap();
+    let unfinished = store.unfinished().await.unwrap();
+    assert_eq!(unfinished.len(), 2);
+    for ((found, accepted), submitted) in unfinished.iter().zip(&accepted).zip(&submitted) {
+        assert_eq!((found.key, found.id, found.changeset), (accepted.key, submitted.id, id));
+        for (found, (accepted, submitted)) in
+            found.commits.iter().zip(accepted.commits.iter().zip(&submitted.commits))
+        {
+            assert_eq!((found.account, &found.state), (submitted.account, &submitted.state));
+            assert_eq!(found.commit_id, accepted.commit_id);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_fails_halfway_leaves_nothing_and_its_neighbours_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("s.db")).unwrap();
+    // The store's own constraint refuses the second commit of one account, after rows were written.
+    let (good, bad) = (changeset(&[bundle(1, &[1])]), changeset(&[bundle(1, &[4]), bundle(2, &[5, 5])]));
+    let (first, refused, second) =
+        tokio::join!(store.accept(good.clone()), store.accept(bad), store.accept(good));
+    assert!(matches!(refused, Err(StoreError::Sqlite { doing: "accept a changeset", .. })));
+    let keys = [first.unwrap().1[0].key, second.unwrap().1[0].key];
+    let unfinished: Vec<_> = store.unfinished().await.unwrap().into_iter().map(|bundle| bundle.key).collect();
+    assert_eq!(unfinished, keys);
+    assert_eq!(store.changesets(10).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_bundle_moves_by_the_state_machine_and_its_end_is_final() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("s.db")).unwrap();
+    let (id, bundles) = store.accept(changeset(&[bundle(5, &[1, 2])])).await.unwrap();
+    let key = bundles[0].key;
+    let status = async || store.report(Some(id)).await.unwrap().bundles[0].status;
+    assert_eq!(status().await, BundleStatus::Accepted);
+    store.decide(key, vec![decision(), decision()]).await.unwrap();
+    assert_eq!(status().await, BundleStatus::Preparing);
+    store.signed(key, vec![transaction(Stage::Prepare, 1, &[0])]).await.unwrap();
+    assert_eq!(status().await, BundleStatus::Preparing);
+    store.signed(key, vec![transaction(Stage::Commit, 2, &[0, 1])]).await.unwrap();
+    assert_eq!(status().await, BundleStatus::Committing);
+    assert_eq!(store.commit_signatures(key).await.unwrap(), [signature(2)]);
+    store.settled(signature(1), landed(100)).await.unwrap();
+    store.settled(signature(2), landed(50)).await.unwrap();
+    store.end(key, BundleEnd::Landed(Some(signature(2)))).await.unwrap();
+    assert_eq!(store.unfinished().await.unwrap().len(), 0);
+
+    let report = store.report(None).await.unwrap();
+    let found = &report.bundles[0];
+    assert_eq!((found.transactions, found.compute_units, found.fee_lamports), (2, 150, Lamports(10_000)));
+    let steps: Vec<&str> = found.steps.iter().map(|step| step.step.as_str()).collect();
+    assert_eq!(steps, ["commit", "finalize"]);
+    let [first, second] = &found.accounts[..] else { panic!("two accounts") };
+    assert_eq!((first.transactions, first.compute_units), (2, 150));
+    assert_eq!((second.transactions, second.compute_units), (1, 50));
+    assert_eq!(first.nonce, Some(Nonce(u64::MAX)));
+    assert_eq!(first.strategy.as_deref(), Some("buffer-v1"));
+    assert_eq!(first.signatures, [signature(1).to_string(), signature(2).to_string()]);
+
+    let late = store.end(key, BundleEnd::Failed("late".into())).await;
+    let from = BundleStatus::Landed;
+    assert!(
+        matches!(late, Err(StoreError::Transition(IllegalTransition { from: found, .. })) if found == from)
+    );
+    assert!(store.decide(key, vec![decision(), decision()]).await.is_err());
+}
+
+#[tokio::test]
+async fn signing_the_same_transaction_again_is_no_error_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("s.db")).unwrap();
+    let (_, bundles) = store.accept(changeset(&[bundle(1, &[1])])).await.unwrap();
+    let key = bundles[0].key;
+    store.signed(key, vec![transaction(Stage::Commit, 1, &[0])]).await.unwrap();
+    store.settled(signature(1), landed(3)).await.unwrap();
+    store.signed(key, vec![transaction(Stage::Commit, 1, &[0])]).await.unwrap();
+    let report = store.report(None).await.unwrap();
+    assert_eq!((report.bundles[0].transactions, report.bundles[0].compute_units), (1, 3));
+}
+
+fn refused(path: &Path) -> StoreError {
+    let before = std::fs::read(path).unwrap();
+    let error = Store::open(path).unwrap_err();
+    assert_eq!(std::fs::read(path).unwrap(), before, "the file is left untouched");
+    assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+    error
+}
+
+#[tokio::test]
+async fn files_that_are_no_store_of_ours_are_refused_by_name_and_left_untouched() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+
+    std::fs::write(path("text"), "a text that is long enough not to pass for an empty file").unwrap();
+    assert!(matches!(refused(&path("text")), StoreError::Open { .. }));
+
+    let sql = rusqlite::Connection::open(path("foreign")).unwrap();
+    sql.execute_batch("CREATE TABLE notes (text)").unwrap();
+    drop(sql);
+    assert!(matches!(refused(&path("foreign")), StoreError::Foreign { .. }));
+
+    drop(Store::open(&path("newer")).unwrap());
+    let sql = rusqlite::Connection::open(path("newer")).unwrap();
+    sql.execute_batch("PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
+    drop(sql);
+    assert!(matches!(refused(&path("newer")), StoreError::Newer { found: 99, known: 1, .. }));
+
+    let missing = Store::open(&path("no/such/folder/s.db")).unwrap_err();
+    assert!(matches!(missing, StoreError::Open { .. }));
+}
+
+#[test]
+fn the_schema_is_what_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    drop(Store::open(&path).unwrap());
+    let sql = rusqlite::Connection::open(path).unwrap();
+    let mut statement =
+        sql.prepare("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type DESC, name").unwrap();
+    let rows: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    insta::assert_snapshot!(rows.join(";\n\n"));
+}
