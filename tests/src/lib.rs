@@ -1,1 +1,28 @@
+//! Helpers for tests of the two programs.
+//!
+//! A [`World`] is a virtual machine with the programs loaded, in which everybody who matters has a keypair made from a
+//! name, so that every run has the same addresses. Scenarios live in `tests/`.
+//!
+//! | module | purpose |
+//! |---|---|
+//! | `world` | the virtual machine, its signers, and sending |
+//! | `outcome` | what became of a transaction, and what a test may say about it |
+//! | `buffers`, `delegations` | accounts to begin with, and what is in them |
+//! | `tamper` | instructions with one thing about them changed |
+//! | [`cu`] | what every instruction costs |
 
+mod buffers;
+pub mod cu;
+mod delegations;
+mod outcome;
+mod tamper;
+mod world;
+
+pub use buffers::{BufferBytes, OPEN, SEALED};
+pub use delegations::{DELEGATED, NO_ADDRESS, PENDING, RECORD_LEN, RecordBytes};
+pub use outcome::{
+    CONSTRAINT_MUT, DUPLICATE_MUTABLE_ACCOUNT, Failure, Landed, Outcome, Reason, landed, refused,
+    refused_as_a_whole,
+};
+pub use tamper::{every_flag_is_required, read_only, signed, unsigned};
+pub use world::{Format, LAMPORTS, Limits, World, pattern};

@@ -1,0 +1,378 @@
+//! What every instruction costs, and the page that says so.
+
+use std::fmt::Write;
+
+use committor_localnet::{owner_program, programs};
+use committor_sdk::{
+    address,
+    delegation::{self, DelegateArgs},
+    digest::payload_digest,
+};
+use serde::{Deserialize, Serialize};
+use solana_address::Address;
+use solana_instruction::Instruction;
+
+use crate::{BufferBytes, RECORD_LEN, World, landed, pattern};
+
+const SEED: &str = "buffer";
+const CHUNK_SIZE: u32 = 3_856;
+const MIB: usize = 1024 * 1024;
+/// The largest payload in chunks of [`CHUNK_SIZE`].
+const MAX_PAYLOAD_LEN: usize = 10 * MIB - 96 - 340;
+/// Heading of the part of the page that [`parse`] reads.
+const HEADING: &str = "## Measured";
+
+/// One measurement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row {
+    /// The program.
+    pub program: String,
+    /// Its instruction.
+    pub instruction: String,
+    /// What was done.
+    pub case: String,
+    /// What it took.
+    pub compute_units: u64,
+}
+
+/// A program as it is deployed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Binary {
+    file: &'static str,
+    bytes: usize,
+}
+
+const BINARIES: [Binary; 3] = [
+    Binary { file: "chunk_buffer.so", bytes: programs::CHUNK_BUFFER.len() },
+    Binary { file: "delegation.so", bytes: programs::DELEGATION.len() },
+    Binary { file: "owner_program.so (example)", bytes: programs::OWNER_PROGRAM.len() },
+];
+
+/// Measures everything. The same programs always give the same figures.
+pub fn measure() -> Vec<Row> {
+    let mut table = Table { rows: Vec::new(), program: "chunk-buffer" };
+    init(&mut table);
+    write(&mut table);
+    seal(&mut table);
+    close(&mut table);
+    table.program = "delegation";
+    reserve(&mut table);
+    delegate(&mut table);
+    grow(&mut table);
+    commit(&mut table);
+    commit_buffer(&mut table);
+    stage_and_finalize(&mut table);
+    undelegate(&mut table);
+    table.rows
+}
+
+struct Table {
+    rows: Vec<Row>,
+    program: &'static str,
+}
+
+impl Table {
+    /// Sends one instruction in a transaction of its own.
+    fn add(&mut self, world: &mut World, instruction: &str, case: String, sent: Instruction) {
+        let compute_units = landed(world.send(&[sent])).compute_units;
+        let (program, instruction) = (self.program.to_owned(), instruction.to_owned());
+        self.rows.push(Row { program, instruction, case, compute_units });
+    }
+}
+
+fn init(table: &mut Table) {
+    for payload_len in [0, 1_024, 10_240, MIB, MAX_PAYLOAD_LEN] {
+        let mut world = World::new();
+        let mut instructions = world.create_buffer_instructions(SEED, payload_len, CHUNK_SIZE);
+        let init = instructions.pop().expect("the last one is init");
+        landed(world.send(&instructions));
+        table.add(&mut world, "init", format!("payload of {}", bytes(payload_len)), init);
+    }
+}
+
+fn write(table: &mut Table) {
+    for len in [1_012, 3_856] {
+        let mut world = World::new();
+        // One signature less leaves room for the larger chunk.
+        world.payer = world.authority;
+        let buffer = world.create_buffer(SEED, 10 * len, len as u32);
+        let write = world.write(buffer, len as u32, &pattern(len, 1));
+        table.add(&mut world, "write", format!("chunk of {}", bytes(len)), write);
+    }
+}
+
+fn seal(table: &mut Table) {
+    for payload_len in [0, 1_024, 10_240, MIB, 2 * MIB] {
+        let mut world = World::new();
+        let payload = pattern(payload_len, 1);
+        let digest = payload_digest(&payload);
+        let buffer = world.forge_buffer(SEED, &BufferBytes::full(world.authority, payload, CHUNK_SIZE));
+        let seal = world.seal(buffer, digest);
+        table.add(&mut world, "seal", format!("payload of {}", bytes(payload_len)), seal);
+    }
+}
+
+fn close(table: &mut Table) {
+    let mut world = World::new();
+    let buffer = world.forge_sealed(SEED, pattern(10_240, 1));
+    let close = world.close(buffer, world.payer);
+    table.add(&mut world, "close", format!("payload of {}", bytes(10_240)), close);
+}
+
+/// The smallest number whose account, and that account's record, are found at the first try. Every further try would
+/// cost 1,500 compute units in the instructions that look for the address.
+fn number() -> u64 {
+    let first_try = |seeds: &[&[u8]], program| Address::find_program_address(seeds, program).1 == u8::MAX;
+    (0..)
+        .find(|number: &u64| {
+            let account = owner_program::account(*number);
+            first_try(&[b"state", &number.to_le_bytes()], &programs::OWNER_PROGRAM_ID)
+                && first_try(&[address::RECORD_SEED, account.as_ref()], &delegation::ID)
+        })
+        .expect("one in four is such a number")
+}
+
+/// A world with a delegated account.
+fn delegated(len: usize) -> (World, Address) {
+    let mut world = World::new();
+    let account = world.delegated(number(), &pattern(len, 1));
+    (world, account)
+}
+
+fn reserve(table: &mut Table) {
+    let mut world = World::new();
+    let account = world.own(number(), &[]);
+    world.give(address::record(&account), world.rent(30_000));
+    let len = 10_240 - RECORD_LEN;
+    let first = world.reserve(account, len as u32);
+    table.add(&mut world, "reserve", format!("new record, room for {}", bytes(len)), first);
+    let second = world.reserve(account, len as u32 + 10_240);
+    table.add(&mut world, "reserve", format!("room for {} more", bytes(10_240)), second);
+}
+
+fn delegate(table: &mut Table) {
+    for len in [0, 1_024, 10_000] {
+        let mut world = World::new();
+        world.own(number(), &pattern(len, 1));
+        let delegate = owner_program::delegate(&world.payer, number(), &world.authority);
+        let case = format!("{}, with the example owner program", bytes(len));
+        table.add(&mut world, "begin_delegate + delegate", case, delegate);
+    }
+    // The halves alone, as an account with a keypair can call them.
+    let mut world = World::new();
+    let account = world.signer("account 1");
+    world.forge(account, programs::OWNER_PROGRAM_ID, pattern(1_024, 1));
+    let reserve = world.reserve(account, 1_024);
+    landed(world.send(&[reserve]));
+    let record = address::record(&account);
+    let begin = delegation::BeginDelegate { payer: world.payer, account, record }.instruction();
+    let begin = crate::signed(&begin, 1);
+    table.add(&mut world, "begin_delegate", format!("{}, record reserved", bytes(1_024)), begin);
+    world.forge(account, delegation::ID, vec![0; 1_024]);
+    let args = DelegateArgs { authority: world.authority };
+    let delegate = delegation::Delegate { payer: world.payer, account, record }.instruction(args);
+    table.add(&mut world, "delegate", bytes(1_024), crate::signed(&delegate, 1));
+}
+
+fn grow(table: &mut Table) {
+    let (mut world, account) = delegated(0);
+    world.give(account, world.rent(10_240));
+    let grow = world.grow(account, 10_240);
+    table.add(&mut world, "grow", format!("by {}", bytes(10_240)), grow);
+}
+
+fn commit(table: &mut Table) {
+    for (old, new) in [(82, 82), (1_024, 1_024), (3_000, 3_000), (82, 1_024)] {
+        let (mut world, account) = delegated(old);
+        world.give(account, world.rent(new));
+        let commit = world.commit(account, 1, 1, &pattern(new, 2));
+        table.add(&mut world, "commit", change(old, new), commit);
+    }
+}
+
+fn commit_buffer(table: &mut Table) {
+    for (old, new) in [(10_240, 10_240), (871_520, 871_520), (0, 10_240)] {
+        let (mut world, account) = delegated(0);
+        world.edit(account, |data| *data = pattern(old, 1));
+        world.give(account, world.rent(new));
+        let buffer = world.forge_sealed(SEED, pattern(new, 2));
+        let commit = world.commit_buffer(account, 1, 1, buffer);
+        table.add(&mut world, "commit_buffer", change(old, new), commit);
+    }
+}
+
+fn stage_and_finalize(table: &mut Table) {
+    let len = 10_240;
+    let (mut world, account) = delegated(0);
+    world.edit(account, |data| *data = pattern(len, 1));
+    world.give(account, world.rent(len));
+    let buffer = world.forge_sealed(SEED, pattern(len, 2));
+    let stage = world.stage(account, 1, 1, buffer);
+    table.add(&mut world, "stage", "any length".to_owned(), stage);
+    let finalize = world.finalize(account, buffer);
+    table.add(&mut world, "finalize", bytes(len), finalize);
+}
+
+fn undelegate(table: &mut Table) {
+    for len in [1_024, 10_240] {
+        let (mut world, account) = delegated(0);
+        world.edit(account, |data| *data = pattern(len, 1));
+        world.give(account, world.rent(len));
+        let undelegate = world.undelegate(account);
+        let case = format!("{}, with the example owner program", bytes(len));
+        table.add(&mut world, "undelegate", case, undelegate);
+    }
+}
+
+fn change(old: usize, new: usize) -> String {
+    if old == new { bytes(new) } else { format!("{}, grown from {}", bytes(new), thousands(old as u64)) }
+}
+
+fn bytes(len: usize) -> String {
+    format!("{} bytes", thousands(len as u64))
+}
+
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+const INTRODUCTION: &str = "\
+# Compute units
+
+Written by `cargo xtask cu`; `cargo xtask ci` fails if it is out of date. Do not edit.
+
+Every figure is what one instruction used as the only one of its transaction, in LiteSVM with mainnet's features and the
+programs of `programs/artifacts`. All addresses are made from fixed seeds, so the same programs always give the same
+figures. Accounts and their records are chosen such that their addresses are found at the first try; in the
+instructions that look for one (`reserve` of a new record, delegating, undelegating) every further try costs 1,500 more.
+
+Lengths are those of the account's state or the buffer's payload. An account that has the new length already is not
+resized; where one grows, the case says so. Delegating and undelegating are whole instructions, with the part of the
+owner program (`tests/owner-program`) and all calls between the two. Creating a buffer takes a transfer and an allocation
+by the system program besides `init`, 150 compute units each.
+";
+
+const PEERS: &str = "\
+## Others, doing the same work
+
+Measured elsewhere and not by this tool, as yardsticks: MagicBlock's committor program (its released binary, in LiteSVM
+too), loader-v3 (the runtime's own program for uploading programs, which charges a fixed price), and a first prototype of
+a buffer program in Anchor 2 without any care for its cost.
+
+| step | MagicBlock's committor program | loader-v3 | prototype |
+|---|---:|---:|---:|
+| create a buffer | 11,470 | 2,370 | 1,586 |
+| write a chunk | 5,160 (842 bytes) | 2,370 (up to 1,012 bytes) | 290 (1,012 bytes), 295 (3,856 bytes) |
+| one step of a resize | 3,990 | – | – |
+| close a buffer | 4,656 | 2,370 | – |
+| bytes of data per transaction | 842 | 960 to 1,012 | 3,860 |
+| transactions to create 10 MiB | more than 17 | 1, signed by a new keypair | 1 |
+";
+
+/// The page.
+pub fn render(rows: &[Row]) -> String {
+    let mut page = format!("{INTRODUCTION}\n{HEADING}\n\n| program | instruction | case | compute units |\n");
+    page.push_str("|---|---|---|---:|\n");
+    for Row { program, instruction, case, compute_units } in rows {
+        let compute_units = thousands(*compute_units);
+        let _ = writeln!(page, "| {program} | {instruction} | {case} | {compute_units} |");
+    }
+    page.push_str("\n## Size of the programs\n\n| file | bytes |\n|---|---:|\n");
+    for Binary { file, bytes } in BINARIES {
+        let _ = writeln!(page, "| {file} | {} |", thousands(bytes as u64));
+    }
+    let _ = write!(page, "\n{PEERS}");
+    page
+}
+
+/// The measurements on a page; lines that are none are passed over.
+pub fn parse(page: &str) -> Vec<Row> {
+    let measured = page.lines().skip_while(|line| *line != HEADING).skip(1);
+    let table = measured.take_while(|line| !line.starts_with('#'));
+    table.filter_map(parse_row).collect()
+}
+
+fn parse_row(line: &str) -> Option<Row> {
+    let cells: Vec<&str> = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ").collect();
+    let [program, instruction, case, compute_units] = cells.try_into().ok()?;
+    let compute_units = compute_units.replace(',', "").parse().ok()?;
+    let [program, instruction, case] = [program, instruction, case].map(str::to_owned);
+    Some(Row { program, instruction, case, compute_units })
+}
+
+/// What is wrong with a page, one line per row, if these are the measurements.
+pub fn compare(page: &str, rows: &[Row]) -> Vec<String> {
+    let old_rows = parse(page);
+    let same =
+        |a: &Row, b: &Row| (&a.program, &a.instruction, &a.case) == (&b.program, &b.instruction, &b.case);
+    let name = |row: &Row| format!("{} | {} | {}", row.program, row.instruction, row.case);
+    let mut complaints = Vec::new();
+    for row in rows {
+        let new = row.compute_units;
+        match old_rows.iter().find(|old| same(old, row)).map(|old| old.compute_units) {
+            None => complaints.push(format!("{}: not on the page", name(row))),
+            // By more than 2 %.
+            Some(old) if new * 100 > old * 102 => {
+                let percent = (new - old) as f64 * 100.0 / old as f64;
+                complaints.push(format!("{}: {old} grew to {new}, by {percent:.1} %", name(row)));
+            }
+            Some(old) if new != old => complaints.push(format!("{}: {old} is now {new}", name(row))),
+            Some(_) => {}
+        }
+    }
+    for old in old_rows.iter().filter(|old| !rows.iter().any(|row| same(old, row))) {
+        complaints.push(format!("{}: on the page, but not measured any more", name(old)));
+    }
+    if complaints.is_empty() && page != render(rows) {
+        complaints.push("the figures are right, but the rest of the page is not".to_owned());
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(case: &str, compute_units: u64) -> Row {
+        let (program, instruction) = ("a program".to_owned(), "do".to_owned());
+        Row { program, instruction, case: case.to_owned(), compute_units }
+    }
+
+    #[test]
+    fn a_page_is_read_back_as_it_was_written() {
+        let rows = [row("1,024 bytes", 999), row("many", 1_234_567)];
+        assert_eq!(parse(&render(&rows)), rows);
+        assert_eq!(compare(&render(&rows), &rows), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_difference_is_named() {
+        let page = render(&[row("a", 1_000), row("b", 1_000), row("c", 1_000), row("d", 1)]);
+        let complaints = compare(&page, &[row("a", 1_020), row("b", 1_021), row("c", 900), row("e", 1)]);
+        assert_eq!(
+            complaints,
+            [
+                "a program | do | a: 1000 is now 1020",
+                "a program | do | b: 1000 grew to 1021, by 2.1 %",
+                "a program | do | c: 1000 is now 900",
+                "a program | do | e: not on the page",
+                "a program | do | d: on the page, but not measured any more",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_change_outside_the_figures_is_noticed() {
+        let rows = [row("a", 1)];
+        let page = render(&rows).replace("fixed seeds", "other seeds");
+        assert_eq!(compare(&page, &rows).len(), 1);
+    }
+}
