@@ -89,6 +89,9 @@ pub trait Chain: Send + Sync + 'static {
     /// A blockhash to sign with.
     fn recent_blockhash(&self) -> impl Future<Output = Result<RecentBlockhash, ChainError>> + Send;
 
+    /// The block height at the commitment asked for: what was to land at a lower one has landed or never will.
+    fn block_height(&self) -> impl Future<Output = Result<u64, ChainError>> + Send;
+
     /// Accounts in the order asked; `None` for one that does not exist.
     fn accounts(
         &self,

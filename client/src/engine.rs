@@ -10,7 +10,12 @@ mod facts;
 mod scheduler;
 mod verify;
 
-use std::{future::Future, sync::Arc};
+use std::{
+    fs::{File, TryLockError},
+    future::Future,
+    path::PathBuf,
+    sync::Arc,
+};
 
 use solana_keypair::Keypair;
 use solana_signature::Signature;
@@ -39,7 +44,8 @@ pub struct EngineSettings {
     pub bundles_in_flight: usize,
     /// Transactions of one bundle that are on their way at a time.
     pub transactions_in_flight: usize,
-    /// How often a bundle is planned anew after an error that may pass.
+    /// How often a bundle is planned anew after an error that may pass. While the node is out of reach, it goes on without
+    /// end: only the chain can tell what became of a bundle.
     pub attempts: u32,
     /// The transaction format to use; by default v1 where the cluster has it.
     pub version: Option<TransactionVersion>,
@@ -132,7 +138,7 @@ pub struct Builder {
     rpc: Option<RpcSettings>,
     authority: Option<Arc<Keypair>>,
     payer: Option<Arc<Keypair>>,
-    store: Option<std::path::PathBuf>,
+    store: Option<PathBuf>,
     settings: EngineSettings,
 }
 
@@ -162,7 +168,7 @@ impl Builder {
     }
 
     /// The store's file.
-    pub fn store(mut self, path: impl Into<std::path::PathBuf>) -> Self {
+    pub fn store(mut self, path: impl Into<PathBuf>) -> Self {
         self.store = Some(path.into());
         self
     }
@@ -182,9 +188,24 @@ impl Builder {
         let authority = self.authority.ok_or(EngineError::Missing("authority"))?;
         let path = self.store.ok_or(EngineError::Missing("store"))?;
         let payer = self.payer.unwrap_or_else(|| authority.clone());
-        let store = tokio::task::spawn_blocking(move || Store::open(&path)).await??;
+        let (lock, store) = tokio::task::spawn_blocking(move || open(path)).await??;
         let signers = Signers { payer, authority };
-        Committor::with_chain(RpcChain::new(rpc), store, signers, self.settings).await
+        Committor::start(RpcChain::new(rpc), store, signers, self.settings, Some(lock)).await
+    }
+}
+
+/// Opens a store for this process alone. What only reads it needs no lock.
+fn open(path: PathBuf) -> Result<(File, Store), EngineError> {
+    let mut name = path.clone().into_os_string();
+    name.push(".lock");
+    let locked = File::create(&name).map_err(TryLockError::Error).and_then(|file| {
+        file.try_lock()?;
+        Ok(file)
+    });
+    match locked {
+        Ok(lock) => Ok((lock, Store::open(&path)?)),
+        Err(TryLockError::WouldBlock) => Err(EngineError::StoreInUse { path }),
+        Err(TryLockError::Error(source)) => Err(EngineError::Lock { path, source }),
     }
 }
 
@@ -207,6 +228,8 @@ struct Inner<C> {
     events: broadcast::Sender<Event>,
     tasks: TaskTracker,
     cancelled: CancellationToken,
+    /// Held as long as this process works on the store.
+    _lock: Option<File>,
 }
 
 impl<C> Drop for Inner<C> {
@@ -223,7 +246,8 @@ impl Committor<RpcChain> {
 }
 
 impl<C: Chain> Committor<C> {
-    /// Starts on a chain of the caller's: [`Builder::start`] does the same with an [`RpcChain`].
+    /// Starts on a chain and a store of the caller's: [`Builder::start`] does the same with an [`RpcChain`], and sees to it
+    /// that no other process works on the store.
     ///
     /// # Errors
     /// [`EngineError::Store`] if what had not ended can't be read.
@@ -232,6 +256,16 @@ impl<C: Chain> Committor<C> {
         store: Store,
         signers: Signers,
         settings: EngineSettings,
+    ) -> Result<Self, EngineError> {
+        Self::start(chain, store, signers, settings, None).await
+    }
+
+    async fn start(
+        chain: C,
+        store: Store,
+        signers: Signers,
+        settings: EngineSettings,
+        lock: Option<File>,
     ) -> Result<Self, EngineError> {
         let chain = Arc::new(chain);
         let (events, _) = broadcast::channel(EVENT_BUFFER);
@@ -246,7 +280,7 @@ impl<C: Chain> Committor<C> {
         // The scheduler ends only when it is cancelled.
         let _ = sender.send(Message::Submit { bundles: unfinished, done: None });
         let scheduler = Mutex::new(sender);
-        Ok(Self { inner: Arc::new(Inner { chain, store, scheduler, events, tasks, cancelled }) })
+        Ok(Self { inner: Arc::new(Inner { chain, store, scheduler, events, tasks, cancelled, _lock: lock }) })
     }
 
     /// Submits a changeset. When this returns, it is on disk: it will be worked on even if the process dies.
@@ -264,15 +298,6 @@ impl<C: Chain> Committor<C> {
             .send(Message::Submit { bundles, done: Some(done) })
             .map_err(|_| EngineError::ShuttingDown)?;
         Ok(Ticket { changeset, bundles: keys, store: self.inner.store.clone(), finished })
-    }
-
-    /// Asks the cluster for something small: whether it can be reached at all.
-    ///
-    /// # Errors
-    /// [`EngineError::Chain`] if it can't.
-    pub async fn ping(&self) -> Result<(), EngineError> {
-        self.inner.chain.rent().await?;
-        Ok(())
     }
 
     /// What happens from here on. A reader that falls behind is told how much it missed.

@@ -1,7 +1,7 @@
 //! From a bundle and what the chain says about its accounts to the transactions that apply it. Pure: no I/O, no clock.
 //!
 //! A plan is a list of rounds. The transactions of one round may land in any order, all of them before the next round
-//! starts; exactly one transaction, of [`Stage::Commit`], applies the bundle. Every transaction was measured by
+//! starts; exactly one transaction, of [`Stage::Commit`](crate::types::Stage::Commit), applies the bundle. Every transaction was measured by
 //! serializing it, so none is emitted that cannot land.
 
 mod cost;
@@ -26,6 +26,8 @@ use solana_address::Address;
 pub struct CommitPlan {
     /// The delegated account.
     pub account: Address,
+    /// The delegation of the account that this commit is made for.
+    pub session: u64,
     /// The nonce that this commit takes.
     pub nonce: Nonce,
     /// How its bytes travel.

@@ -53,6 +53,8 @@ pub struct StoredBundle {
 /// What was decided for one commit.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitDecision {
+    /// The delegation of the account that it is made for.
+    pub session: u64,
     /// The nonce it takes.
     pub nonce: Nonce,
     /// How its bytes travel.
@@ -72,6 +74,17 @@ pub struct NewTransaction {
     pub last_valid_block_height: u64,
     /// Which commits of the bundle it serves, by position.
     pub commits: Vec<usize>,
+}
+
+/// A transaction that may have landed, as far as the store knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenTransaction {
+    /// Its first signature.
+    pub signature: Signature,
+    /// When it expires.
+    pub last_valid_block_height: u64,
+    /// Whether what became of it is unknown.
+    pub unknown: bool,
 }
 
 /// What became of a transaction.
@@ -160,7 +173,8 @@ impl Store {
     /// Records how a bundle is going to be applied.
     ///
     /// # Errors
-    /// [`StoreError`] if it could not be written, or the bundle has ended.
+    /// [`StoreError::OtherSession`] if an account was delegated anew since the first plan; [`StoreError`] if it could not
+    /// be written, or the bundle has ended.
     pub async fn decide(&self, key: BundleKey, decisions: Vec<CommitDecision>) -> Result<(), StoreError> {
         self.writer.run("record a plan", move |sql| write::decide(sql, key, &decisions)).await
     }
@@ -189,12 +203,12 @@ impl Store {
         self.writer.run("record the end of a bundle", move |sql| write::end(sql, key, &end)).await
     }
 
-    /// Signatures of the committing transactions of a bundle, the newest first.
+    /// The committing transactions of a bundle that are not known to have failed, the newest first.
     ///
     /// # Errors
     /// [`StoreError`] if they could not be read.
-    pub async fn commit_signatures(&self, key: BundleKey) -> Result<Vec<Signature>, StoreError> {
-        self.writer.run("read signatures", move |sql| read::commit_signatures(sql, key)).await
+    pub async fn open_commits(&self, key: BundleKey) -> Result<Vec<OpenTransaction>, StoreError> {
+        self.writer.run("read transactions", move |sql| read::open_commits(sql, key)).await
     }
 
     /// Records that an account was read back and is, byte for byte, what was committed.

@@ -6,7 +6,7 @@ mod lamports;
 mod status;
 mod strategy;
 
-pub use changeset::{AccountCommit, Changeset, ChangesetError, CommitBundle};
+pub use changeset::{AccountCommit, Changeset, ChangesetError, CommitBundle, MAX_STATE_LEN};
 pub use ids::{BundleId, BundleKey, ChangesetId, CommitId, Nonce, NonceOverflow};
 pub use lamports::Lamports;
 pub use status::{BundleEvent, BundleStatus, IllegalTransition, TransactionStatus, UnknownStatus};

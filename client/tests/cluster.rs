@@ -78,7 +78,7 @@ async fn accounts_of_an_owner_program_are_delegated_committed_to_and_read_back()
         .await
         .unwrap();
     let commit = |index: usize, byte: u8| AccountCommit {
-        account: owner_program::account(numbers[index]),
+        account: owner_program::account(&payer, numbers[index]),
         state: vec![byte; lens[index]].into(),
     };
     let changeset = Changeset {

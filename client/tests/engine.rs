@@ -84,6 +84,10 @@ impl Chain for FaultyChain {
         faulty!(self, self.inner.recent_blockhash())
     }
 
+    async fn block_height(&self) -> Result<u64, ChainError> {
+        faulty!(self, self.inner.block_height())
+    }
+
     async fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, ChainError> {
         faulty!(self, self.inner.accounts(addresses))
     }

@@ -83,8 +83,14 @@ struct Follower {
     uploads: BTreeMap<Address, Upload>,
     grown: BTreeMap<Address, usize>,
     funded: BTreeMap<Address, u64>,
-    /// Account → (state if inline, buffer if not, nonce).
-    committed: BTreeMap<Address, (Option<Vec<u8>>, Option<Address>, u64)>,
+    committed: BTreeMap<Address, Committed>,
+}
+
+/// What a plan commits to one account: the state if inline, the buffer if not.
+struct Committed {
+    inline: Option<Vec<u8>>,
+    buffer: Option<Address>,
+    nonce: u64,
 }
 
 impl Follower {
@@ -124,15 +130,15 @@ impl Follower {
                 4 => *self.grown.entry(account(1)).or_default() += MAX_GROWTH,
                 5 | 6 => {
                     assert_eq!(transaction.stage, Stage::Commit);
-                    let nonce = u64::from_le_bytes(instruction.data[1..9].try_into().unwrap());
-                    let inline = (instruction.data[0] == 5).then(|| instruction.data[21..].to_vec());
+                    let nonce = u64::from_le_bytes(instruction.data[9..17].try_into().unwrap());
+                    let inline = (instruction.data[0] == 5).then(|| instruction.data[29..].to_vec());
                     let buffer = (instruction.data[0] == 6).then(|| account(3));
                     if let Some(buffer) = buffer {
                         let upload = self.uploads.get_mut(&buffer).unwrap();
                         upload.used_in = Some(round);
                         assert!(upload.chunks.is_empty() || upload.created_in < Some(round));
                     }
-                    let before = self.committed.insert(account(1), (inline, buffer, nonce));
+                    let before = self.committed.insert(account(1), Committed { inline, buffer, nonce });
                     assert!(before.is_none(), "an account is committed once");
                 }
                 other => panic!("instruction {other}"),
@@ -157,7 +163,7 @@ fn check(plan: &BundlePlan, bundle: &BundleFacts, context: &PlanContext) {
     let follower = Follower::follow(plan);
     assert_eq!(follower.committed.len(), bundle.accounts.len());
     for (facts, commit) in bundle.accounts.iter().zip(&plan.commits) {
-        let (inline, buffer, nonce) = &follower.committed[&facts.account];
+        let Committed { inline, buffer, nonce } = &follower.committed[&facts.account];
         assert_eq!(*nonce, facts.record.unwrap().nonce + 1);
         assert_eq!(*buffer, commit.buffer);
         let growth = facts.state.len().saturating_sub(facts.len);

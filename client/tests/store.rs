@@ -41,7 +41,7 @@ fn landed(compute_units: u64) -> TransactionOutcome {
 
 fn decision() -> CommitDecision {
     let strategy = Strategy { method: Method::Buffer, version: TransactionVersion::V1 };
-    CommitDecision { nonce: Nonce(u64::MAX), strategy, rent: Lamports(7) }
+    CommitDecision { session: u64::MAX, nonce: Nonce(u64::MAX), strategy, rent: Lamports(7) }
 }
 
 #[tokio::test]
@@ -95,7 +95,8 @@ async fn a_bundle_moves_by_the_state_machine_and_its_end_is_final() {
     assert_eq!(status().await, BundleStatus::Preparing);
     store.signed(key, vec![transaction(Stage::Commit, 2, &[0, 1])]).await.unwrap();
     assert_eq!(status().await, BundleStatus::Committing);
-    assert_eq!(store.commit_signatures(key).await.unwrap(), [signature(2)]);
+    let open = store.open_commits(key).await.unwrap();
+    assert_eq!((open.len(), open[0].signature, open[0].unknown), (1, signature(2), true));
     store.settled(signature(1), landed(100)).await.unwrap();
     store.settled(signature(2), landed(50)).await.unwrap();
     store.end(key, BundleEnd::Landed(Some(signature(2)))).await.unwrap();

@@ -14,16 +14,17 @@ const DELEGATE: [u8; 8] = [90, 147, 75, 178, 85, 88, 4, 137];
 /// The system program.
 const SYSTEM_PROGRAM_ID: Address = Address::new_from_array([0; 32]);
 
-/// Address of the account with the given number.
-pub fn account(number: u64) -> Address {
-    Address::find_program_address(&[b"state", &number.to_le_bytes()], &OWNER_PROGRAM_ID).0
+/// Address of the account that `payer` created with the given number.
+pub fn account(payer: &Address, number: u64) -> Address {
+    let seeds = [b"state".as_slice(), payer.as_ref(), &number.to_le_bytes()];
+    Address::find_program_address(&seeds, &OWNER_PROGRAM_ID).0
 }
 
 /// Creates the account with `len` zeroed bytes, or grows it towards `len`, by at most 10,240 bytes an instruction.
 pub fn create(payer: &Address, number: u64, len: u32) -> Instruction {
     let accounts = vec![
         AccountMeta::new(*payer, true),
-        AccountMeta::new(account(number), false),
+        AccountMeta::new(account(payer, number), false),
         AccountMeta::new_readonly(SYSTEM_PROGRAM_ID, false),
     ];
     let data = [CREATE.as_slice(), &number.to_le_bytes(), &len.to_le_bytes()].concat();
@@ -32,7 +33,7 @@ pub fn create(payer: &Address, number: u64, len: u32) -> Instruction {
 
 /// Delegates the account to `authority`.
 pub fn delegate(payer: &Address, number: u64, authority: &Address) -> Instruction {
-    let state = account(number);
+    let state = account(payer, number);
     let accounts = vec![
         AccountMeta::new(*payer, true),
         AccountMeta::new(state, false),

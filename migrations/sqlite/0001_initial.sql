@@ -30,12 +30,15 @@ CREATE TABLE commits (
     account       BLOB    NOT NULL CHECK (length(account) = 32),
     commit_id     INTEGER NOT NULL,
     state_len     INTEGER NOT NULL CHECK (state_len >= 0),
+    -- The delegation of the account that the commit is made for, from the first plan on.
+    session       INTEGER,
     nonce         INTEGER,
     strategy      TEXT CHECK (strategy IN ('inline-v0', 'inline-v1', 'buffer-v0', 'buffer-v1')),
     rent_lamports INTEGER,
     verified      INTEGER NOT NULL DEFAULT 0 CHECK (verified IN (0, 1)),
     UNIQUE (bundle, position),
     UNIQUE (bundle, account),
+    CHECK ((nonce IS NULL) = (session IS NULL)),
     CHECK ((nonce IS NULL) = (strategy IS NULL)),
     CHECK ((nonce IS NULL) = (rent_lamports IS NULL))
 ) STRICT;

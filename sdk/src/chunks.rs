@@ -1,6 +1,6 @@
 //! How a payload is cut into chunks.
 
-use std::ops::Range;
+use core::ops::Range;
 
 use thiserror::Error;
 

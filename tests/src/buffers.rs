@@ -78,9 +78,35 @@ impl BufferBytes {
 
     /// Writes a chunk as the program would.
     pub fn write(&mut self, offset: usize, data: &[u8]) {
-        self.payload[offset..offset + data.len()].copy_from_slice(data);
+        let place = &mut self.payload[offset..offset + data.len()];
+        if place != data {
+            place.copy_from_slice(data);
+            self.hashed_segments = 0;
+        }
         self.mark(offset / self.chunk_size as usize);
+    }
+
+    /// Makes the payload longer or shorter as the program would.
+    pub fn resize(&mut self, payload_len: usize) {
+        let chunk_size = self.chunk_size as usize;
+        let end_of = |len: usize, chunk: usize| len.min((chunk + 1) * chunk_size);
+        let old_len = self.payload.len();
+        let old: Vec<usize> =
+            (0..old_len.div_ceil(chunk_size)).filter(|chunk| self.is_marked(*chunk)).collect();
+        // A chunk stays as it is if no byte of it is missing now.
+        let chunks = payload_len.div_ceil(chunk_size);
+        let kept = |chunk: &usize| *chunk < chunks && end_of(payload_len, *chunk) <= end_of(old_len, *chunk);
+        self.payload.resize(payload_len, 0);
+        self.bitmap = vec![0; chunks.div_ceil(8)];
+        self.written_chunks = 0;
         self.hashed_segments = 0;
+        for chunk in old.into_iter().filter(kept) {
+            self.mark(chunk);
+        }
+    }
+
+    fn is_marked(&self, chunk: usize) -> bool {
+        self.bitmap[chunk / 8] & 1 << (chunk % 8) != 0
     }
 
     fn mark(&mut self, chunk: usize) {
@@ -156,6 +182,18 @@ impl World {
     /// Closes a buffer for the good of `receiver`.
     pub fn close(&self, buffer: Address, receiver: Address) -> Instruction {
         chunk_buffer::Close { authority: self.authority, buffer, receiver }.instruction()
+    }
+
+    /// Makes the payload of a buffer longer or shorter, for the good of `receiver`.
+    pub fn resize(&self, buffer: Address, payload_len: u32, receiver: Address) -> Instruction {
+        chunk_buffer::Resize { authority: self.authority, buffer, receiver }
+            .instruction(chunk_buffer::ResizeArgs { payload_len })
+    }
+
+    /// Hands a buffer to another authority.
+    pub fn set_buffer_authority(&self, buffer: Address, authority: Address) -> Instruction {
+        chunk_buffer::SetAuthority { authority: self.authority, buffer }
+            .instruction(chunk_buffer::SetAuthorityArgs { authority })
     }
 
     /// Writes all chunks, one transaction each.

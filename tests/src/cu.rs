@@ -5,7 +5,7 @@ use std::fmt::Write;
 use committor_localnet::{owner_program, programs};
 use committor_sdk::{
     address,
-    delegation::{self, DelegateArgs},
+    delegation::{self, BeginDelegateArgs, DelegateArgs},
     digest::payload_digest,
 };
 use serde::{Deserialize, Serialize};
@@ -121,12 +121,13 @@ fn close(table: &mut Table) {
 
 /// The smallest number whose account, and that account's record, are found at the first try. Every further try would
 /// cost 1,500 compute units in the instructions that look for the address.
-fn number() -> u64 {
+fn number(world: &World) -> u64 {
     let first_try = |seeds: &[&[u8]], program| Address::find_program_address(seeds, program).1 == u8::MAX;
     (0..)
         .find(|number: &u64| {
-            let account = owner_program::account(*number);
-            first_try(&[b"state", &number.to_le_bytes()], &programs::OWNER_PROGRAM_ID)
+            let account = owner_program::account(&world.payer, *number);
+            let seeds = [b"state", world.payer.as_ref(), &number.to_le_bytes()];
+            first_try(&seeds, &programs::OWNER_PROGRAM_ID)
                 && first_try(&[address::RECORD_SEED, account.as_ref()], &delegation::ID)
         })
         .expect("one in four is such a number")
@@ -135,13 +136,13 @@ fn number() -> u64 {
 /// A world with a delegated account.
 fn delegated(len: usize) -> (World, Address) {
     let mut world = World::new();
-    let account = world.delegated(number(), &pattern(len, 1));
+    let account = world.delegated(number(&world), &pattern(len, 1));
     (world, account)
 }
 
 fn reserve(table: &mut Table) {
     let mut world = World::new();
-    let account = world.own(number(), &[]);
+    let account = world.own(number(&world), &[]);
     world.give(address::record(&account), world.rent(30_000));
     let len = 10_240 - RECORD_LEN;
     let first = world.reserve(account, len as u32);
@@ -153,19 +154,21 @@ fn reserve(table: &mut Table) {
 fn delegate(table: &mut Table) {
     for len in [0, 1_024, 10_000] {
         let mut world = World::new();
-        world.own(number(), &pattern(len, 1));
-        let delegate = owner_program::delegate(&world.payer, number(), &world.authority);
+        world.own(number(&world), &pattern(len, 1));
+        let delegate = world.delegate(number(&world));
         let case = format!("{}, with the example owner program", bytes(len));
         table.add(&mut world, "begin_delegate + delegate", case, delegate);
     }
-    // The halves alone, as an account with a keypair can call them.
+    // The halves alone, as no more than a signature of the account.
     let mut world = World::new();
-    let account = world.signer("account 1");
-    world.forge(account, programs::OWNER_PROGRAM_ID, pattern(1_024, 1));
+    world.without_verification();
+    let number = number(&world);
+    let account = world.own(number, &pattern(1_024, 1));
     let reserve = world.reserve(account, 1_024);
     landed(world.send(&[reserve]));
     let record = address::record(&account);
-    let begin = delegation::BeginDelegate { payer: world.payer, account, record }.instruction();
+    let args = BeginDelegateArgs { seeds: &world.seeds(number) };
+    let begin = delegation::BeginDelegate { payer: world.payer, account, record }.instruction(args);
     let begin = crate::signed(&begin, 1);
     table.add(&mut world, "begin_delegate", format!("{}, record reserved", bytes(1_024)), begin);
     world.forge(account, delegation::ID, vec![0; 1_024]);

@@ -16,7 +16,13 @@ pub const PENDING: u8 = 1;
 /// State of a record whose account is delegated.
 pub const DELEGATED: u8 = 2;
 /// Length of a record that holds no state in transit, in bytes.
-pub const RECORD_LEN: usize = 216;
+pub const RECORD_LEN: usize = 248;
+/// Length of the longest state, in bytes: that of the longest account, less [`RECORD_LEN`].
+pub const MAX_STATE_LEN: usize = 10 * 1024 * 1024 - RECORD_LEN;
+/// Kind of a payload that is a whole state.
+pub const STATE: u8 = 0;
+/// Kind of a payload that is a patch.
+pub const PATCH: u8 = 1;
 /// What is in a record where no address is.
 pub const NO_ADDRESS: Address = Address::new_from_array([0; 32]);
 
@@ -36,8 +42,10 @@ pub struct RecordBytes {
     pub rent_payer: Address,
     /// The staged buffer.
     pub staged_buffer: Address,
+    /// Digest of the staged buffer.
+    pub staged_digest: [u8; 32],
     /// Slot of the delegation.
-    pub delegated_slot: u64,
+    pub session: u64,
     /// Nonce of the last commit.
     pub nonce: u64,
     /// Id of the last commit.
@@ -50,6 +58,8 @@ pub struct RecordBytes {
     pub state: u8,
     /// Version of the layout.
     pub version: u8,
+    /// [`STATE`] or [`PATCH`].
+    pub staged_kind: u8,
 }
 
 impl RecordBytes {
@@ -61,13 +71,15 @@ impl RecordBytes {
             owner_program: NO_ADDRESS,
             rent_payer,
             staged_buffer: NO_ADDRESS,
-            delegated_slot: 0,
+            staged_digest: [0; 32],
+            session: 0,
             nonce: 0,
             commit_id: 0,
             staged_nonce: 0,
             staged_commit_id: 0,
             state: PENDING,
             version: 1,
+            staged_kind: STATE,
         }
     }
 
@@ -81,26 +93,51 @@ impl RecordBytes {
         for address in addresses {
             data.extend_from_slice(address.as_ref());
         }
-        let numbers =
-            [self.delegated_slot, self.nonce, self.commit_id, self.staged_nonce, self.staged_commit_id];
+        data.extend_from_slice(&self.staged_digest);
+        let numbers = [self.session, self.nonce, self.commit_id, self.staged_nonce, self.staged_commit_id];
         for number in numbers {
             data.extend_from_slice(&number.to_le_bytes());
         }
-        data.extend_from_slice(&[self.state, self.version, bump, 0, 0, 0, 0, 0]);
+        data.extend_from_slice(&[self.state, self.version, bump, self.staged_kind, 0, 0, 0, 0]);
         assert_eq!(data.len(), RECORD_LEN);
         data
     }
 }
 
+/// A patch: the new length, then ranges with their offsets.
+pub fn patch(new_len: usize, ranges: &[(u32, &[u8])]) -> Vec<u8> {
+    let mut patch = (new_len as u32).to_le_bytes().to_vec();
+    for (offset, bytes) in ranges {
+        patch.extend_from_slice(&offset.to_le_bytes());
+        patch.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        patch.extend_from_slice(bytes);
+    }
+    patch
+}
+
 impl World {
-    /// Puts an account of the owner program, number `number`, with this state.
+    /// Puts the payer's account of the owner program, number `number`, with this state.
     pub fn own(&mut self, number: u64, state: &[u8]) -> Address {
-        let account = owner_program::account(number);
+        self.own_by(self.payer, number, state)
+    }
+
+    /// [`Self::own`] with another payer.
+    pub fn own_by(&mut self, payer: Address, number: u64, state: &[u8]) -> Address {
+        let account = owner_program::account(&payer, number);
         self.forge(account, OWNER_PROGRAM_ID, state.to_vec());
         account
     }
 
+    /// The seeds of [`Self::own`]'s address, one after the other.
+    pub fn seeds(&self, number: u64) -> Vec<u8> {
+        let (payer, number) = (self.payer.as_ref(), number.to_le_bytes());
+        let seeds: [&[u8]; 3] = [b"state", payer, &number];
+        let (_, bump) = Address::find_program_address(&seeds, &OWNER_PROGRAM_ID);
+        [seeds.concat(), vec![bump]].concat()
+    }
+
     /// Puts an account of the owner program and delegates it to the authority, with as many reservations as it takes.
+    /// Goes on to the next slot, in which it can be undelegated.
     #[track_caller]
     pub fn delegated(&mut self, number: u64, state: &[u8]) -> Address {
         let account = self.own(number, state);
@@ -108,9 +145,15 @@ impl World {
         if RECORD_LEN + state.len() > MAX_GROWTH {
             instructions = self.reserve_instructions(account, RECORD_LEN + state.len());
         }
-        instructions.push(owner_program::delegate(&self.payer, number, &self.authority));
+        instructions.push(self.delegate(number));
         landed(self.send(&instructions));
+        self.next_slot();
         account
+    }
+
+    /// Delegates the payer's account of this number to the authority.
+    pub fn delegate(&self, number: u64) -> Instruction {
+        owner_program::delegate(&self.payer, number, &self.authority)
     }
 
     /// What makes the record of `account` `record_len` bytes long: rent, and as many reservations as it takes.
@@ -138,14 +181,29 @@ impl World {
             .instruction(delegation::GrowArgs { len })
     }
 
+    /// The session of an account's delegation; 0 if it is not delegated.
+    pub fn session(&self, account: Address) -> u64 {
+        let record = self.account(&address::record(&account));
+        record.and_then(|record| Delegation::read(&record.data).ok()).map_or(0, |record| record.session)
+    }
+
     /// Commits a state.
     pub fn commit(&self, account: Address, nonce: u64, commit_id: u64, data: &[u8]) -> Instruction {
         let record = address::record(&account);
         let accounts = delegation::Commit { authority: self.authority, account, record };
-        accounts.instruction(delegation::CommitArgs { nonce, commit_id, data })
+        let session = self.session(account);
+        accounts.instruction(delegation::CommitArgs { session, nonce, commit_id, data })
     }
 
-    /// Commits the payload of a buffer.
+    /// Commits a patch.
+    pub fn commit_patch(&self, account: Address, nonce: u64, commit_id: u64, patch: &[u8]) -> Instruction {
+        let record = address::record(&account);
+        let accounts = delegation::CommitPatch { authority: self.authority, account, record };
+        let session = self.session(account);
+        accounts.instruction(delegation::CommitPatchArgs { session, nonce, commit_id, patch })
+    }
+
+    /// Commits the payload of a buffer, which is a state.
     pub fn commit_buffer(
         &self,
         account: Address,
@@ -153,16 +211,62 @@ impl World {
         commit_id: u64,
         buffer: Address,
     ) -> Instruction {
-        let record = address::record(&account);
-        let accounts = delegation::CommitBuffer { authority: self.authority, account, record, buffer };
-        accounts.instruction(delegation::CommitBufferArgs { nonce, commit_id })
+        self.commit_buffer_as(STATE, account, nonce, commit_id, buffer)
     }
 
-    /// Stages a buffer.
+    /// Commits the payload of a buffer, which is of this kind.
+    pub fn commit_buffer_as(
+        &self,
+        kind: u8,
+        account: Address,
+        nonce: u64,
+        commit_id: u64,
+        buffer: Address,
+    ) -> Instruction {
+        let record = address::record(&account);
+        let accounts = delegation::CommitBuffer { authority: self.authority, account, record, buffer };
+        let session = self.session(account);
+        accounts.instruction(delegation::CommitBufferArgs { session, nonce, commit_id, kind })
+    }
+
+    /// Stages a buffer, which holds a state.
     pub fn stage(&self, account: Address, nonce: u64, commit_id: u64, buffer: Address) -> Instruction {
+        self.stage_as(STATE, account, nonce, commit_id, buffer)
+    }
+
+    /// Stages a buffer, whose payload is of this kind.
+    pub fn stage_as(
+        &self,
+        kind: u8,
+        account: Address,
+        nonce: u64,
+        commit_id: u64,
+        buffer: Address,
+    ) -> Instruction {
         let record = address::record(&account);
         let accounts = delegation::Stage { authority: self.authority, account, record, buffer };
-        accounts.instruction(delegation::StageArgs { nonce, commit_id })
+        let session = self.session(account);
+        accounts.instruction(delegation::StageArgs { session, nonce, commit_id, kind })
+    }
+
+    /// Forgets what is staged.
+    pub fn unstage(&self, account: Address) -> Instruction {
+        let record = address::record(&account);
+        delegation::Unstage { authority: self.authority, account, record }.instruction()
+    }
+
+    /// Hands a delegation to another authority.
+    pub fn set_authority(&self, account: Address, authority: Address) -> Instruction {
+        let record = address::record(&account);
+        delegation::SetAuthority { authority: self.authority, account, record }
+            .instruction(delegation::SetAuthorityArgs { authority })
+    }
+
+    /// Moves lamports out of a delegated account.
+    pub fn withdraw(&self, account: Address, receiver: Address, lamports: u64) -> Instruction {
+        let record = address::record(&account);
+        delegation::Withdraw { authority: self.authority, account, record, receiver }
+            .instruction(delegation::WithdrawArgs { lamports })
     }
 
     /// Finalizes a staged buffer.
@@ -183,6 +287,26 @@ impl World {
         accounts.instruction()
     }
 
+    /// Hands an account back to the owner program with the payload of a buffer, and its record's rent to the payer.
+    pub fn undelegate_buffer(
+        &self,
+        account: Address,
+        nonce: u64,
+        commit_id: u64,
+        buffer: Address,
+    ) -> Instruction {
+        let accounts = delegation::UndelegateBuffer {
+            authority: self.authority,
+            account,
+            record: address::record(&account),
+            owner_program: OWNER_PROGRAM_ID,
+            rent_payer: self.payer,
+            buffer,
+        };
+        let session = self.session(account);
+        accounts.instruction(delegation::UndelegateBufferArgs { session, nonce, commit_id })
+    }
+
     /// The record of an account.
     ///
     /// # Panics
@@ -200,7 +324,7 @@ impl World {
         RecordBytes {
             authority: self.authority,
             owner_program: OWNER_PROGRAM_ID,
-            delegated_slot: self.record(&account).delegated_slot,
+            session: self.record(&account).session,
             state: DELEGATED,
             ..RecordBytes::pending(account, self.payer)
         }

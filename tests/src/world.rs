@@ -10,10 +10,12 @@ use litesvm::LiteSVM;
 use sha2::{Digest, Sha256};
 use solana_account::Account;
 use solana_address::Address;
+use solana_clock::Clock;
 use solana_compute_budget_interface::ComputeBudgetInstruction;
 use solana_instruction::Instruction;
 use solana_keypair::Keypair;
 use solana_message::{VersionedMessage, v0, v1};
+use solana_signature::Signature;
 use solana_signer::Signer;
 use solana_transaction::versioned::VersionedTransaction;
 
@@ -113,6 +115,18 @@ impl World {
     #[track_caller]
     pub fn send_as(&mut self, format: Format, limits: Limits, instructions: &[Instruction]) -> Outcome {
         let message = self.message(format, limits, instructions);
+        let transaction = match self.svm.get_sigverify() {
+            true => self.sign(message),
+            false => unsigned(message),
+        };
+        let len = wincode::serialized_size(&transaction).expect("a transaction can be serialized");
+        assert!(len as usize <= format.max_len(), "a {format:?} transaction of {len} bytes");
+        let outcome = self.svm.send_transaction(transaction);
+        self.svm.expire_blockhash();
+        outcome.map(Into::into).map_err(Into::into)
+    }
+
+    fn sign(&self, message: VersionedMessage) -> VersionedTransaction {
         let signers = usize::from(message.header().num_required_signatures);
         let signers: Vec<&Keypair> = message.static_account_keys()[..signers]
             .iter()
@@ -122,12 +136,7 @@ impl World {
                     .unwrap_or_else(|| panic!("{address} can't sign: it has no keypair"))
             })
             .collect();
-        let transaction = VersionedTransaction::try_new(message, &signers).expect("all signers are there");
-        let len = wincode::serialized_size(&transaction).expect("a transaction can be serialized");
-        assert!(len as usize <= format.max_len(), "a {format:?} transaction of {len} bytes");
-        let outcome = self.svm.send_transaction(transaction);
-        self.svm.expire_blockhash();
-        outcome.map(Into::into).map_err(Into::into)
+        VersionedTransaction::try_new(message, &signers).expect("all signers are there")
     }
 
     fn message(&self, format: Format, limits: Limits, instructions: &[Instruction]) -> VersionedMessage {
@@ -156,6 +165,23 @@ impl World {
     /// Goes on to `slot`.
     pub fn warp_to(&mut self, slot: u64) {
         self.svm.warp_to_slot(slot);
+    }
+
+    /// The slot that transactions run in.
+    pub fn slot(&self) -> u64 {
+        self.svm.get_sysvar::<Clock>().slot
+    }
+
+    /// Goes on to the next slot.
+    pub fn next_slot(&mut self) {
+        self.warp_to(self.slot() + 1);
+    }
+
+    /// Lets everybody sign from now on, also addresses that are derived from a program: stands for calls that the program
+    /// signs.
+    pub fn without_verification(&mut self) {
+        let svm = std::mem::take(&mut self.svm);
+        self.svm = svm.with_sigverify(false);
     }
 
     /// The rent-exempt minimum of an account of `len` bytes, in lamports.
@@ -206,6 +232,11 @@ impl World {
         change(&mut account.data);
         self.put(address, account);
     }
+}
+
+fn unsigned(message: VersionedMessage) -> VersionedTransaction {
+    let signers = usize::from(message.header().num_required_signatures);
+    VersionedTransaction { signatures: vec![Signature::default(); signers], message }
 }
 
 fn empty() -> LiteSVM {

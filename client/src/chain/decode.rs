@@ -1,6 +1,7 @@
 //! From the node's words to typed errors.
 
 use committor_sdk::ProgramError;
+use solana_address::Address;
 use solana_instruction_error::InstructionError;
 use solana_message::VersionedMessage;
 use solana_rpc_client_api::{
@@ -19,14 +20,24 @@ pub(super) fn failure(
 ) -> TransactionFailure {
     let program_error = match &error {
         TransactionError::InstructionError(index, InstructionError::Custom(code)) => {
-            program_of(message, *index).and_then(|program| ProgramError::decode(&program, *code))
+            // The instruction's program may only pass on what a program that it called returned.
+            let program = failed_first(&logs).or_else(|| program_of(message, *index));
+            program.and_then(|program| ProgramError::decode(&program, *code))
         }
         _ => None,
     };
     TransactionFailure { error, program_error, logs }
 }
 
-fn program_of(message: &VersionedMessage, index: u8) -> Option<solana_address::Address> {
+/// The innermost program that failed, by the logs.
+fn failed_first(logs: &[String]) -> Option<Address> {
+    logs.iter().find_map(|line| {
+        let (program, _) = line.strip_prefix("Program ")?.split_once(" failed: ")?;
+        program.parse().ok()
+    })
+}
+
+fn program_of(message: &VersionedMessage, index: u8) -> Option<Address> {
     let instruction = message.instructions().get(usize::from(index))?;
     message.static_account_keys().get(usize::from(instruction.program_id_index)).copied()
 }
@@ -42,4 +53,38 @@ pub(super) fn preflight(error: &client_error::Error) -> Option<(TransactionError
         return Some((error, result.logs.clone().unwrap_or_default()));
     }
     error.get_transaction_error().map(|error| (error, Vec::new()))
+}
+
+#[cfg(test)]
+mod tests {
+    use committor_sdk::{chunk_buffer, delegation};
+    use solana_instruction::Instruction;
+    use solana_message::v0;
+
+    use super::*;
+
+    fn decoded(programs: &[Address], logs: &[String], index: u8, code: u32) -> Option<ProgramError> {
+        let instruction =
+            |program_id: &Address| Instruction { program_id: *program_id, accounts: vec![], data: vec![] };
+        let instructions: Vec<Instruction> = programs.iter().map(instruction).collect();
+        let message = v0::Message::try_compile(&Address::default(), &instructions, &[], Default::default());
+        let error = TransactionError::InstructionError(index, InstructionError::Custom(code));
+        failure(error, &VersionedMessage::V0(message.unwrap()), logs.to_vec()).program_error
+    }
+
+    #[test]
+    fn a_code_is_of_the_program_that_failed_first() {
+        let other = Address::new_from_array([7; 32]);
+        let name = |error: Option<ProgramError>| error.map(|error| error.name());
+        let programs = [chunk_buffer::ID, delegation::ID, other];
+        assert_eq!(name(decoded(&programs, &[], 0, 6_000)), Some("WrongAuthority"));
+        assert_eq!(name(decoded(&programs, &[], 1, 6_001)), Some("RecordMismatch"));
+        assert_eq!(name(decoded(&programs, &[], 2, 6_001)), None);
+        assert_eq!(name(decoded(&programs, &[], 9, 6_001)), None);
+        let logs = [
+            format!("Program {} failed: custom program error: 0x1771", delegation::ID),
+            format!("Program {other} failed: custom program error: 0x1771"),
+        ];
+        assert_eq!(name(decoded(&programs, &logs, 2, 6_001)), Some("RecordMismatch"));
+    }
 }

@@ -99,12 +99,17 @@ impl ChainError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Rpc { .. } | Self::Expired { .. } | Self::Nonsense { .. } => true,
-            // The caller's patience is over, not the node's trouble.
-            Self::GaveUp { .. } | Self::Stopped { .. } => false,
+            Self::GaveUp { .. } => true,
+            Self::Stopped { .. } => false,
             Self::Failed { failure, .. } | Self::Refused { failure, .. } => {
                 matches!(failure.error, TransactionError::BlockhashNotFound | TransactionError::AccountInUse)
             }
         }
+    }
+
+    /// Whether the node, or the way to it, is the trouble, and not what was asked for.
+    pub const fn is_outage(&self) -> bool {
+        matches!(self, Self::Rpc { .. } | Self::Nonsense { .. } | Self::GaveUp { .. })
     }
 
     /// The transaction that the error is about.

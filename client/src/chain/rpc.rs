@@ -143,6 +143,10 @@ impl Chain for RpcChain {
         Ok(RecentBlockhash { blockhash, last_valid_block_height })
     }
 
+    async fn block_height(&self) -> Result<u64, ChainError> {
+        self.client.get_block_height().await.map_err(rpc("getBlockHeight"))
+    }
+
     async fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, ChainError> {
         let decode = |account: UiAccount| {
             let unreadable = || nonsense("an account that can't be decoded".to_owned(), "base64+zstd");

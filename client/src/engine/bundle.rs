@@ -18,6 +18,8 @@ use crate::{
 
 /// Wait before the second attempt; it doubles with each one.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
+/// The longest wait between attempts.
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// What it takes to work on bundles.
 pub(super) struct Runner<C> {
@@ -43,12 +45,39 @@ impl<C> Clone for Runner<C> {
 /// The transaction that applied a bundle, if it is known.
 type Proof = Option<Signature>;
 
+/// What the chain says about a bundle.
+enum Outcome {
+    Landed(Proof),
+    NotLanded,
+    /// A committing transaction is still on its way.
+    MayLand,
+}
+
+/// Waits longer each time.
+struct Backoff(Duration);
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self(FIRST_RETRY_DELAY)
+    }
+}
+
+impl Backoff {
+    async fn wait(&mut self) {
+        tokio::time::sleep(self.0).await;
+        self.0 = (self.0 * 2).min(MAX_RETRY_DELAY);
+    }
+}
+
 impl<C: Chain> Runner<C> {
     /// Works on a bundle until it has ended, and records the end.
     pub(super) async fn run(&self, bundle: &StoredBundle) {
         let end = match self.attempts(bundle).await {
             Ok(proof) => BundleEnd::Landed(proof),
-            Err(error) => BundleEnd::Failed(chain_of(&error)),
+            Err(error) => {
+                self.close_buffers(bundle).await;
+                BundleEnd::Failed(chain_of(&error))
+            }
         };
         let status = match &end {
             BundleEnd::Landed(_) => BundleStatus::Landed,
@@ -64,22 +93,76 @@ impl<C: Chain> Runner<C> {
         self.tell(Event::Ended { bundle: bundle.key, status });
     }
 
+    /// Tries until the bundle has landed, or is certain not to.
     async fn attempts(&self, bundle: &StoredBundle) -> Result<Proof, EngineError> {
-        let mut delay = FIRST_RETRY_DELAY;
         let mut left = self.settings.attempts.max(1);
+        let mut delay = Backoff::default();
         loop {
             let error = match self.attempt(bundle).await {
                 Ok(proof) => return Ok(proof),
                 Err(error) => error,
             };
-            left -= 1;
+            if !error.is_outage() {
+                left -= 1;
+            }
             if !error.is_transient() || left == 0 {
-                // The error may be the echo of an earlier transaction that did land.
-                return self.landed_after_all(bundle).await.ok().flatten().ok_or(error);
+                return match self.outcome(bundle).await {
+                    Some(proof) => Ok(proof),
+                    None => Err(error),
+                };
             }
             self.tell(Event::Retrying { bundle: bundle.key, reason: chain_of(&error) });
-            tokio::time::sleep(delay).await;
-            delay *= 2;
+            delay.wait().await;
+        }
+    }
+
+    /// Whether the bundle has landed after all: an error may be the echo of an earlier transaction that did.
+    ///
+    /// Comes back only once the chain has told, and no committing transaction of the bundle can land any more.
+    async fn outcome(&self, bundle: &StoredBundle) -> Option<Proof> {
+        let mut delay = Backoff::default();
+        loop {
+            match self.look(bundle).await {
+                Ok(Outcome::Landed(proof)) => return Some(proof),
+                Ok(Outcome::NotLanded) => return None,
+                Ok(Outcome::MayLand) => (),
+                Err(error) if error.is_outage() => {
+                    self.tell(Event::Retrying { bundle: bundle.key, reason: chain_of(&error) });
+                }
+                // The store failed: whatever happens, the next start takes the bundle up.
+                Err(error) => {
+                    tracing::error!(bundle = %bundle.key, error = chain_of(&error), "could not look for a bundle");
+                    return None;
+                }
+            }
+            delay.wait().await;
+        }
+    }
+
+    async fn look(&self, bundle: &StoredBundle) -> Result<Outcome, EngineError> {
+        // The height first: what is not found below may have landed before it, but not after.
+        let height = self.chain.block_height().await?;
+        let (context, facts) = tokio::try_join!(self.context(), self.facts(bundle))?;
+        if let Some(proof) = self.landed(bundle, &facts, &context).await? {
+            return Ok(Outcome::Landed(proof));
+        }
+        let open = self.store.open_commits(bundle.key).await?;
+        let may_land = open.iter().any(|open| open.unknown && open.last_valid_block_height >= height);
+        Ok(if may_land { Outcome::MayLand } else { Outcome::NotLanded })
+    }
+
+    /// Closes the buffers of a bundle that failed, so that their rent comes back.
+    async fn close_buffers(&self, bundle: &StoredBundle) {
+        let close = async {
+            let (context, facts) = tokio::try_join!(self.context(), self.facts(bundle))?;
+            let cleanup = plan_cleanup(&facts, &context)?;
+            if !cleanup.is_empty() {
+                self.round(bundle.key, &cleanup, &context).await?;
+            }
+            Ok::<_, EngineError>(())
+        };
+        if let Err(error) = close.await {
+            tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not close buffers");
         }
     }
 
@@ -92,6 +175,7 @@ impl<C: Chain> Runner<C> {
         let transactions = plan.transactions().count();
         self.tell(Event::Planned { bundle: bundle.key, transactions });
         let decisions = plan.commits.iter().map(|commit| CommitDecision {
+            session: commit.session,
             nonce: commit.nonce,
             strategy: commit.strategy,
             rent: commit.rent,
@@ -111,30 +195,26 @@ impl<C: Chain> Runner<C> {
         Ok(committed)
     }
 
-    async fn landed_after_all(&self, bundle: &StoredBundle) -> Result<Option<Proof>, EngineError> {
-        let (context, facts) = tokio::try_join!(self.context(), self.facts(bundle))?;
-        self.landed(bundle, &facts, &context).await
-    }
-
     /// Whether an earlier attempt has landed. If so, closes the buffers that it left.
     ///
-    /// One commit that is its account's last proves it for the whole bundle, which lands as one.
+    /// One commit that is its account's last proves it for the whole bundle, which lands as one. If another committor has
+    /// committed since, the recorded transactions prove it.
     async fn landed(
         &self,
         bundle: &StoredBundle,
         facts: &BundleFacts,
         context: &PlanContext,
     ) -> Result<Option<Proof>, EngineError> {
-        if !facts.accounts.iter().any(|account| account.has_landed()) {
-            return Ok(None);
-        }
         let mut proof = None;
-        for signature in self.store.commit_signatures(bundle.key).await? {
-            if let Some(Ok(landed)) = self.chain.find(signature).await? {
-                self.settle(signature, &Ok(landed)).await?;
-                proof = Some(signature);
+        for open in self.store.open_commits(bundle.key).await? {
+            if let Some(Ok(landed)) = self.chain.find(open.signature).await? {
+                self.settle(open.signature, &Ok(landed)).await?;
+                proof = Some(open.signature);
                 break;
             }
+        }
+        if proof.is_none() && !facts.accounts.iter().any(|account| account.has_landed()) {
+            return Ok(None);
         }
         let cleanup = plan_cleanup(facts, context)?;
         if !cleanup.is_empty()
@@ -183,9 +263,9 @@ impl<C: Chain> Runner<C> {
             match outcome {
                 Ok((Stage::Commit, signature)) => committed = Some(signature),
                 Ok(_) => (),
-                // A permanent error says more than a transient one.
-                Err(error) if error.is_transient() => failed = failed.or(Some(error)),
-                Err(error) => failed = Some(error),
+                Err(error) if error.is_transient() && !error.is_outage() => failed = failed.or(Some(error)),
+                // No use in sending the rest.
+                Err(error) => return Err(error),
             }
         }
         failed.map_or(Ok(committed), Err)

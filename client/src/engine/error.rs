@@ -1,6 +1,10 @@
 //! Why the engine could not do what was asked.
 
+use std::path::PathBuf;
+
 use committor_sdk::{ProgramError, delegation::DelegationError};
+use solana_instruction_error::InstructionError;
+use solana_transaction_error::TransactionError;
 use thiserror::Error;
 
 use crate::{
@@ -46,6 +50,21 @@ pub enum EngineError {
     /// A background task died.
     #[error("a background task died")]
     Task(#[from] tokio::task::JoinError),
+    /// Another process works on the store.
+    #[error("another process works on the store {}; `committor status` can read it meanwhile", .path.display())]
+    StoreInUse {
+        /// The store's file.
+        path: PathBuf,
+    },
+    /// The store's lock file can't be made.
+    #[error("could not lock the store {}", .path.display())]
+    Lock {
+        /// The store's file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The committor is shutting down.
     #[error("the committor is shutting down; the changeset is taken up at the next start")]
     ShuttingDown,
@@ -64,7 +83,19 @@ impl EngineError {
             | Self::Compile(_)
             | Self::Sign(_)
             | Self::Task(_)
+            | Self::StoreInUse { .. }
+            | Self::Lock { .. }
             | Self::ShuttingDown => false,
+        }
+    }
+}
+
+impl EngineError {
+    /// Whether the node, or the way to it, is the trouble: that lasts as long as it lasts.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            Self::Chain(error) | Self::Transaction { source: error, .. } => error.is_outage(),
+            _ => false,
         }
     }
 }
@@ -75,15 +106,23 @@ fn is_stale(stage: Stage, error: &ChainError) -> bool {
     let (ChainError::Failed { failure, .. } | ChainError::Refused { failure, .. }) = error else {
         return false;
     };
-    match stage {
-        // The buffer is there already, or sealed already, or written already.
-        Stage::Prepare | Stage::Cleanup => true,
-        Stage::Commit => matches!(
-            failure.program_error,
-            Some(ProgramError::Delegation(
-                DelegationError::WrongNonce | DelegationError::AlreadyApplied | DelegationError::NotABuffer
-            ))
+    match &failure.program_error {
+        // The buffer is there already, or sealed, or closed, or not yet written.
+        Some(ProgramError::ChunkBuffer(_)) => true,
+        Some(ProgramError::Delegation(error)) => matches!(
+            error,
+            DelegationError::WrongNonce
+                | DelegationError::WrongSession
+                | DelegationError::AlreadyApplied
+                | DelegationError::NotABuffer
+                | DelegationError::BufferNotSealed
         ),
+        // The system program: the buffer's address is in use.
+        None => {
+            let in_use = InstructionError::Custom(0);
+            stage == Stage::Prepare
+                && matches!(&failure.error, TransactionError::InstructionError(_, error) if *error == in_use)
+        }
     }
 }
 

@@ -21,6 +21,8 @@ pub enum Limit {
     ComputeUnits,
     /// Instructions in a transaction's trace.
     Instructions,
+    /// Bytes of accounts that a transaction loads.
+    LoadedData,
     /// Commits in a bundle: none.
     Commits,
 }
@@ -32,6 +34,7 @@ impl fmt::Display for Limit {
             Self::AccountLocks => "accounts locked by a transaction",
             Self::ComputeUnits => "compute units of a transaction",
             Self::Instructions => "instructions of a transaction",
+            Self::LoadedData => "bytes of accounts loaded by a transaction",
             Self::Commits => "commits in a bundle",
         })
     }

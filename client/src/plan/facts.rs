@@ -101,6 +101,11 @@ impl AccountFacts {
         Nonce(last).next().map_err(|source| PlanError::Nonce { account: self.account, source })
     }
 
+    /// The delegation that the commit is made for.
+    pub(super) fn session(&self) -> u64 {
+        self.record.map_or(0, |record| record.session)
+    }
+
     /// By how much the account gets longer, in bytes.
     pub(super) fn growth(&self) -> usize {
         self.state.len().saturating_sub(self.len)

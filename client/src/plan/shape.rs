@@ -18,8 +18,10 @@ const MAX_GROWTH: usize = 10_240;
 /// Growth steps in one transaction ahead of the commit; with the transfer and the compute budget they stay below the
 /// longest trace.
 const GROW_STEPS_PER_TRANSACTION: usize = 50;
+/// A buffer's payload is a whole state.
+const KIND_STATE: u8 = 0;
 /// Length of a record, in bytes.
-const RECORD_LEN: u64 = 216;
+const RECORD_LEN: u64 = 248;
 
 /// One form of a plan: which states travel through buffers, and what rides in the committing transaction.
 #[derive(Clone, Debug)]
@@ -144,7 +146,8 @@ impl Shape {
             let strategy = Strategy { method: method(upload.is_some()), version: context.version };
             let buffer = upload.map(|upload| upload.buffer);
             let rent = account.rent_due(context) + upload.map_or(Lamports(0), |upload| upload.rent);
-            Ok(CommitPlan { account: account.account, nonce: account.nonce()?, strategy, buffer, rent })
+            let (session, nonce) = (account.session(), account.nonce()?);
+            Ok(CommitPlan { account: account.account, session, nonce, strategy, buffer, rent })
         });
         plans.collect()
     }
@@ -204,16 +207,17 @@ impl AccountFacts {
     fn commit(&self, context: &PlanContext) -> Result<Instruction, PlanError> {
         let record = address::record(&self.account);
         let accounts = delegation::Commit { authority: context.authority, account: self.account, record };
-        let (nonce, commit_id) = (self.nonce()?.0, self.commit_id.0);
-        Ok(accounts.instruction(delegation::CommitArgs { nonce, commit_id, data: &self.state }))
+        let (session, nonce, commit_id) = (self.session(), self.nonce()?.0, self.commit_id.0);
+        Ok(accounts.instruction(delegation::CommitArgs { session, nonce, commit_id, data: &self.state }))
     }
 
     fn commit_buffer(&self, upload: &Upload, context: &PlanContext) -> Result<Instruction, PlanError> {
         let (authority, account, buffer) = (context.authority, self.account, upload.buffer);
         let record = address::record(&account);
         let accounts = delegation::CommitBuffer { authority, account, record, buffer };
-        let (nonce, commit_id) = (self.nonce()?.0, self.commit_id.0);
-        Ok(accounts.instruction(delegation::CommitBufferArgs { nonce, commit_id }))
+        let (session, nonce, commit_id) = (self.session(), self.nonce()?.0, self.commit_id.0);
+        let kind = KIND_STATE;
+        Ok(accounts.instruction(delegation::CommitBufferArgs { session, nonce, commit_id, kind }))
     }
 }
 

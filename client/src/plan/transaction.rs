@@ -99,14 +99,14 @@ impl TransactionBuilder {
             TransactionVersion::V1 => ComputeUnits::default(),
         };
         let limit = self.compute.plus(budget).with_margin().0 + u64::from(variant);
-        let loaded = (self.loaded.div_ceil(LOADED_DATA_PAGE) * LOADED_DATA_PAGE).min(MAX_LOADED_DATA);
+        let loaded = self.loaded.div_ceil(LOADED_DATA_PAGE) * LOADED_DATA_PAGE;
         PlannedTransaction {
             stage: self.stage,
             commits: self.commits,
             instructions: self.instructions,
             version,
             compute_unit_limit: u32::try_from(limit).unwrap_or(u32::MAX),
-            loaded_data_limit: loaded as u32,
+            loaded_data_limit: u32::try_from(loaded).unwrap_or(u32::MAX),
         }
     }
 }
@@ -169,6 +169,7 @@ impl PlannedTransaction {
         };
         refuse(Limit::AccountLocks, message.static_account_keys().len() as u64, MAX_ACCOUNT_LOCKS)?;
         refuse(Limit::Instructions, message.instructions().len() as u64, MAX_INSTRUCTIONS)?;
+        refuse(Limit::LoadedData, u64::from(self.loaded_data_limit), MAX_LOADED_DATA)?;
         refuse(Limit::ComputeUnits, u64::from(self.compute_unit_limit), cost::MAX.0)?;
         refuse(Limit::TransactionLen, wire_len(message)? as u64, self.version.max_len() as u64)
     }

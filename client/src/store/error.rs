@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use solana_address::Address;
 use thiserror::Error;
 
 use crate::types::{BundleKey, ChangesetId, IllegalTransition};
@@ -74,6 +75,11 @@ pub enum StoreError {
     /// A bundle can't move that way.
     #[error(transparent)]
     Transition(#[from] IllegalTransition),
+    /// The account was given back and delegated anew after the bundle was first planned.
+    #[error(
+        "account {0} was delegated anew since the bundle was planned: its state belongs to an earlier delegation"
+    )]
+    OtherSession(Address),
     /// A row holds what no version of this program wrote.
     #[error("the store holds {what} that this program can't read: {found}")]
     Corrupt {

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use solana_address::Address;
 use solana_signature::Signature;
 
-use super::{StoreError, StoredBundle, StoredCommit};
+use super::{OpenTransaction, StoreError, StoredBundle, StoredCommit};
 use crate::types::{BundleId, BundleKey, BundleStatus, ChangesetId, CommitId};
 
 pub(super) fn unfinished(sql: &Connection) -> Result<Vec<StoredBundle>, StoreError> {
@@ -44,12 +44,19 @@ pub(super) fn bundle(sql: &Connection, key: BundleKey) -> Result<StoredBundle, S
     })
 }
 
-pub(super) fn commit_signatures(sql: &Connection, key: BundleKey) -> Result<Vec<Signature>, StoreError> {
+pub(super) fn open_commits(sql: &Connection, key: BundleKey) -> Result<Vec<OpenTransaction>, StoreError> {
     let mut statement = sql.prepare_cached(
-        "SELECT signature FROM transactions WHERE bundle = ?1 AND stage = 'commit' ORDER BY id DESC",
+        "SELECT signature, last_valid_block_height, status = 'signed' FROM transactions
+         WHERE bundle = ?1 AND stage = 'commit' AND status <> 'failed' ORDER BY id DESC",
     )?;
-    let rows = statement.query_map([key.0 as i64], |row| signature(row, 0))?;
-    rows.map(|row| row?).collect()
+    let rows = statement
+        .query_map([key.0 as i64], |row| Ok((signature(row, 0)?, row.get::<_, i64>(1)?, row.get(2)?)))?;
+    let open = rows.map(|row| {
+        let (signature, last_valid_block_height, unknown) = row?;
+        let last_valid_block_height = last_valid_block_height as u64;
+        Ok(OpenTransaction { signature: signature?, last_valid_block_height, unknown })
+    });
+    open.collect()
 }
 
 pub(super) fn parse_status(text: &str) -> Result<BundleStatus, StoreError> {

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use solana_address::Address;
 use solana_signature::Signature;
 
+use super::read::address;
 use super::{
     BundleEnd, CommitDecision, NewTransaction, StoreError, StoredBundle, StoredCommit, TransactionOutcome,
 };
@@ -90,15 +91,23 @@ pub(super) fn decide(
 ) -> Result<(), StoreError> {
     advance(sql, key, BundleEvent::Prepare, None)?;
     for (decision, position) in decisions.iter().zip(0i64..) {
-        // An attempt after the first adds to what the first has moved already.
+        let (row, account, session) = sql
+            .prepare_cached("SELECT id, account, session FROM commits WHERE bundle = ?1 AND position = ?2")?
+            .query_row([key.0 as i64, position], |row| {
+                Ok((row.get::<_, i64>(0)?, address(row, 1)?, row.get::<_, Option<i64>>(2)?))
+            })?;
+        if session.is_some_and(|session| session as u64 != decision.session) {
+            return Err(StoreError::OtherSession(account?));
+        }
+        // Of several attempts, the one that had to move the most tells best what was moved in all.
         sql.prepare_cached(
             "UPDATE commits
-             SET nonce = ?3, strategy = ?4, rent_lamports = coalesce(rent_lamports, 0) + ?5
-             WHERE bundle = ?1 AND position = ?2",
+             SET session = ?2, nonce = ?3, strategy = ?4, rent_lamports = max(coalesce(rent_lamports, 0), ?5)
+             WHERE id = ?1",
         )?
         .execute(params![
-            key.0 as i64,
-            position,
+            row,
+            decision.session as i64,
             decision.nonce.0 as i64,
             decision.strategy.to_string(),
             decision.rent.0 as i64

@@ -7,6 +7,9 @@ use thiserror::Error;
 
 use super::BundleId;
 
+/// The longest state that an account can be given, in bytes: the delegation program needs room to hand it back.
+pub const MAX_STATE_LEN: u64 = 10 * 1024 * 1024 - 248;
+
 /// One new state for one delegated account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountCommit {
@@ -93,7 +96,7 @@ impl CommitBundle {
         if self.commits.is_empty() {
             return Err(ChangesetError::EmptyBundle(self.id));
         }
-        let max = committor_sdk::chunks::MAX_ACCOUNT_LEN;
+        let max = MAX_STATE_LEN;
         let mut accounts = HashSet::new();
         for AccountCommit { account, state } in &self.commits {
             if !accounts.insert(account) {
@@ -135,8 +138,8 @@ mod tests {
     #[test]
     fn a_state_longer_than_an_account_is_refused() {
         let mut bundle = bundle(1, &[1]);
-        bundle.commits[0].state = vec![0; 10 * 1024 * 1024 + 1].into();
+        bundle.commits[0].state = vec![0; MAX_STATE_LEN as usize + 1].into();
         let refused = Changeset { bundles: vec![bundle] }.check();
-        assert!(matches!(refused, Err(ChangesetError::StateTooLarge { len: 10_485_761, .. })));
+        assert!(matches!(refused, Err(ChangesetError::StateTooLarge { len: 10_485_513, .. })));
     }
 }

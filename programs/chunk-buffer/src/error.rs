@@ -32,4 +32,12 @@ pub enum ChunkBufferError {
     Incomplete,
     #[msg("the payload's digest is not the one named")]
     DigestMismatch,
+    #[msg("the new authority is the zero address")]
+    ZeroAuthority,
+    #[msg("the account would be longer than MAX_ACCOUNT_LEN")]
+    TooLarge,
+    #[msg("the account grows by more than MAX_GROWTH bytes: resize in several steps")]
+    TooMuchGrowth,
+    #[msg("the buffer's lamports are below the rent-exempt minimum of its new length: transfer first")]
+    NotRentExempt,
 }

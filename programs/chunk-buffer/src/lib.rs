@@ -18,7 +18,16 @@ pub use error::ChunkBufferError;
 use instructions::*;
 pub use state::*;
 
-declare_id!("Bufr859zH8on9gvYxwjZyc7w6MiQxMfx7drQ8v9zna1e");
+/// The program's address: that of `COMMITTOR_CHUNK_BUFFER_ID` in the build's environment, or else the project's own.
+pub const ID: Address = match option_env!("COMMITTOR_CHUNK_BUFFER_ID") {
+    Some(id) => Address::from_str_const(id),
+    None => Address::from_str_const("Bufr859zH8on9gvYxwjZyc7w6MiQxMfx7drQ8v9zna1e"),
+};
+
+/// [`ID`].
+pub const fn id() -> Address {
+    ID
+}
 
 #[program]
 pub mod chunk_buffer {
@@ -45,6 +54,7 @@ pub mod chunk_buffer {
     ///
     /// A payload of up to one segment takes one call, and its digest is the plain SHA-256 of the bytes. A longer one
     /// takes one call per segment: `digest(0) = SHA-256(segment 0)`, `digest(n) = SHA-256(digest(n - 1) ‖ segment n)`.
+    /// The digest names the content together with the payload's length: never compare digests alone.
     #[discrim = [3]]
     pub fn seal(ctx: &mut Context<Seal>, digest: [u8; 32]) -> Result<()> {
         seal::handler(ctx, digest)
@@ -54,5 +64,21 @@ pub mod chunk_buffer {
     #[discrim = [4]]
     pub fn close(ctx: &mut Context<Close>) -> Result<()> {
         close::handler(ctx)
+    }
+
+    /// Makes the payload of an open buffer longer, by at most 10,240 bytes of the account a call, or shorter.
+    ///
+    /// Chunks that still hold all their bytes stay written; new ones are not, nor is one that was short and no longer is
+    /// the last. New bytes are zero. Before growth, the rent is the caller's to transfer; what a shorter account needs less
+    /// goes to the receiver.
+    #[discrim = [5]]
+    pub fn resize(ctx: &mut Context<Resize>, payload_len: u32) -> Result<()> {
+        resize::handler(ctx, payload_len)
+    }
+
+    /// Hands the buffer, open or sealed, to another authority. Its address stays as it is.
+    #[discrim = [6]]
+    pub fn set_authority(ctx: &mut Context<SetAuthority>, authority: Address) -> Result<()> {
+        set_authority::handler(ctx, authority)
     }
 }

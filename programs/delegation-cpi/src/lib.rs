@@ -4,8 +4,8 @@
 //! ```ignore
 //! delegation_cpi::delegate(&Delegate { payer, account, record, system_program }, &authority, &[SEED, &[bump]])?;
 //! ```
-//! Taking back: an instruction named `restore_delegated` with the accounts `account` (writable) and `record` and the
-//! arguments `offset: u32, len: u32`, that calls [`restore`].
+//! Taking back: an instruction named `restore_delegated` with the accounts `account` (writable), `record` (signer) and
+//! `source`, and the arguments `offset: u32, len: u32`, that calls [`restore`].
 #![no_std]
 
 use anchor_lang::pinocchio::account::AccountView;
@@ -14,14 +14,21 @@ use anchor_lang::pinocchio::cpi::{CpiAccount, Seed, Signer, invoke_signed_unchec
 use anchor_lang::pinocchio::error::ProgramError;
 use anchor_lang::pinocchio::instruction::{InstructionAccount, InstructionView};
 
-/// The delegation program.
-pub const DELEGATION_ID: Address = Address::from_str_const("Deg5W1RRKKWy2mZhGLGSzS6YYvTetHwGJYVxKsbJKFmi");
+/// The delegation program: that of `COMMITTOR_DELEGATION_ID` in the build's environment, or else the project's own.
+pub const DELEGATION_ID: Address = match option_env!("COMMITTOR_DELEGATION_ID") {
+    Some(id) => Address::from_str_const(id),
+    None => Address::from_str_const("Deg5W1RRKKWy2mZhGLGSzS6YYvTetHwGJYVxKsbJKFmi"),
+};
 /// First seed of a record's address; the second is the delegated account's.
 pub const RECORD_SEED: &[u8] = b"delegation";
 
 const BEGIN_DELEGATE: u8 = 2;
 const DELEGATE: u8 = 3;
+/// The runtime's limits for the seeds of an address.
 const MAX_SEEDS: usize = 16;
+const MAX_SEED_LEN: usize = 32;
+/// Where a record holds the owner program.
+const OWNER_PROGRAM: core::ops::Range<usize> = 72..104;
 
 /// The accounts that delegating takes. The delegation program must be among the instruction's accounts too.
 pub struct Delegate<'a> {
@@ -40,20 +47,27 @@ pub struct Delegate<'a> {
 /// `signer_seeds` are those of the account's address, bump included. No reference to the account's data may be alive.
 ///
 /// # Errors
-/// [`ProgramError::MaxSeedLengthExceeded`] for more than 16 seeds. Errors of the delegation program end the whole
+/// [`ProgramError::MaxSeedLengthExceeded`] for more than 16 seeds, or one of more than 32 bytes. Errors of the delegation program end the whole
 /// transaction, as those of any call do.
 pub fn delegate(
     accounts: &Delegate,
     authority: &Address,
     signer_seeds: &[&[u8]],
 ) -> Result<(), ProgramError> {
-    if signer_seeds.len() > MAX_SEEDS {
+    if signer_seeds.len() > MAX_SEEDS || signer_seeds.iter().any(|seed| seed.len() > MAX_SEED_LEN) {
         return Err(ProgramError::MaxSeedLengthExceeded);
     }
+    // `[discriminator][length: u32][seeds, one after the other]`
+    let mut begin_data = [0; 5 + MAX_SEEDS * MAX_SEED_LEN];
+    let mut end = 5;
     let mut seeds: [Seed; MAX_SEEDS] = core::array::from_fn(|_| Seed::from(b"".as_slice()));
     for (seed, bytes) in seeds.iter_mut().zip(signer_seeds) {
         *seed = Seed::from(*bytes);
+        begin_data[end..end + bytes.len()].copy_from_slice(bytes);
+        end += bytes.len();
     }
+    begin_data[0] = BEGIN_DELEGATE;
+    begin_data[1..5].copy_from_slice(&(end as u32 - 5).to_le_bytes());
     let signer = [Signer::from(&seeds[..signer_seeds.len()])];
 
     // 1. The delegation program copies the state into the record.
@@ -69,7 +83,7 @@ pub fn delegate(
         CpiAccount::from(accounts.record),
         CpiAccount::from(accounts.system_program),
     ];
-    let begin = InstructionView { program_id: &DELEGATION_ID, accounts: &metas, data: &[BEGIN_DELEGATE] };
+    let begin = InstructionView { program_id: &DELEGATION_ID, accounts: &metas, data: &begin_data[..end] };
     // SAFETY: no reference to the data of these accounts is alive, by this function's contract.
     unsafe { invoke_signed_unchecked(&begin, &infos, &signer) };
 
@@ -105,11 +119,13 @@ pub fn delegate(
 ///
 /// # Errors
 /// [`ProgramError::MissingRequiredSignature`] if the caller is not the delegation program with the account's own record,
-/// [`ProgramError::AccountDataTooSmall`] if the record does not hold that many bytes, and
+/// [`ProgramError::IncorrectProgramId`] if the account's owner is not the program that delegated it,
+/// [`ProgramError::AccountDataTooSmall`] if the source does not hold that many bytes, and
 /// [`ProgramError::InvalidAccountData`] if the account has another length.
 pub fn restore(
     account: &AccountView,
     record: &AccountView,
+    source: &AccountView,
     offset: u32,
     len: u32,
 ) -> Result<(), ProgramError> {
@@ -119,11 +135,17 @@ pub fn restore(
     if !record.is_signer() || *record.address() != expected {
         return Err(ProgramError::MissingRequiredSignature);
     }
+    // SAFETY: only read, and the caller holds no reference to it.
+    let owner_program = unsafe { record.borrow_unchecked() }.get(OWNER_PROGRAM);
+    // The signature is for the program that delegated the account: one that passes it on must not get far with it.
+    if owner_program != Some(account.owner().as_array().as_slice()) {
+        return Err(ProgramError::IncorrectProgramId);
+    }
     let (offset, len) = (offset as usize, len as usize);
     let mut account = *account;
     // SAFETY: two different accounts, and the caller holds no reference to their data.
-    let (state, record) = unsafe { (account.borrow_unchecked_mut(), record.borrow_unchecked()) };
-    let saved = record.get(offset..offset + len).ok_or(ProgramError::AccountDataTooSmall)?;
+    let (state, source) = unsafe { (account.borrow_unchecked_mut(), source.borrow_unchecked()) };
+    let saved = source.get(offset..offset + len).ok_or(ProgramError::AccountDataTooSmall)?;
     if state.len() != len {
         return Err(ProgramError::InvalidAccountData);
     }

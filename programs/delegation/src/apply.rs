@@ -1,10 +1,11 @@
 //! Changes to a delegated account that several instructions share.
 
+use anchor_lang::cpi::rent_exempt_lamports;
 use anchor_lang::pinocchio::Resize;
 use anchor_lang::{address_eq, prelude::*};
 use chunk_buffer::{Buffer, PAYLOAD_OFFSET, STATE_SEALED};
 
-use crate::{DelegationError, ID, MAX_ACCOUNT_LEN, MAX_GROWTH};
+use crate::{DelegationError, ID, KIND_PATCH, KIND_STATE, MAX_GROWTH, MAX_STATE_LEN, patch};
 
 /// Resizes a delegated account, by at most [`MAX_GROWTH`] bytes upwards, which must leave it rent exempt.
 pub(crate) fn resize(account: &mut AccountView, len: usize) -> Result<()> {
@@ -13,11 +14,10 @@ pub(crate) fn resize(account: &mut AccountView, len: usize) -> Result<()> {
     if len == old_len {
         return Ok(());
     }
-    require!(len <= MAX_ACCOUNT_LEN, DelegationError::TooLarge);
+    require!(len <= MAX_STATE_LEN, DelegationError::TooLarge);
     if len > old_len {
         require!(len - old_len <= MAX_GROWTH, DelegationError::TooMuchGrowth);
-        let minimum = anchor_lang::cpi::rent_exempt_lamports(len)?;
-        require!(account.lamports() >= minimum, DelegationError::NotRentExempt);
+        require!(account.lamports() >= rent_exempt_lamports(len)?, DelegationError::NotRentExempt);
     }
     // SAFETY: no reference to the account's data is held by any caller.
     unsafe { account.resize_unchecked(len) }
@@ -31,11 +31,33 @@ pub(crate) fn replace_state(account: &mut AccountView, state: &[u8]) -> Result<(
     Ok(())
 }
 
-/// The payload of a sealed buffer that belongs to `authority`.
+/// Changes the ranges of a delegated account that `patch` names.
+pub(crate) fn patch_state(account: &mut AccountView, patch: &[u8]) -> Result<()> {
+    resize(account, patch::new_len(patch)?)?;
+    // SAFETY: as in `replace_state`.
+    patch::apply(unsafe { account.borrow_unchecked_mut() }, patch)
+}
+
+/// Changes a delegated account by a payload of either kind.
+pub(crate) fn payload(account: &mut AccountView, payload: &[u8], kind: u8) -> Result<()> {
+    match kind {
+        KIND_STATE => replace_state(account, payload),
+        KIND_PATCH => patch_state(account, payload),
+        _ => Err(DelegationError::UnknownKind.into()),
+    }
+}
+
+/// A sealed buffer: its digest and its payload.
+pub(crate) struct Sealed<'a> {
+    pub(crate) digest: &'a [u8; 32],
+    pub(crate) payload: &'a [u8],
+}
+
+/// The content of a sealed buffer that belongs to `authority`.
 ///
-/// The slice borrows the account's data: the caller must not write to the buffer while it is in use (it never could,
+/// The result borrows the account's data: the caller must not write to the buffer while it is in use (it never could,
 /// since the buffer is another program's).
-pub(crate) fn sealed_payload<'a>(buffer: &'a AccountView, authority: &Address) -> Result<&'a [u8]> {
+pub(crate) fn sealed<'a>(buffer: &'a AccountView, authority: &Address) -> Result<Sealed<'a>> {
     require!(buffer.owned_by(&chunk_buffer::ID), DelegationError::NotABuffer);
     // SAFETY: only read, and the account is not one that this program writes to: another program owns it.
     let data = unsafe { buffer.borrow_unchecked() };
@@ -45,5 +67,6 @@ pub(crate) fn sealed_payload<'a>(buffer: &'a AccountView, authority: &Address) -
     require!(header.version == chunk_buffer::VERSION, DelegationError::NotABuffer);
     require!(header.state == STATE_SEALED, DelegationError::BufferNotSealed);
     require!(address_eq(&header.authority, authority), DelegationError::ForeignBuffer);
-    Ok(&data[PAYLOAD_OFFSET..PAYLOAD_OFFSET + header.payload_len as usize])
+    let payload = &data[PAYLOAD_OFFSET..PAYLOAD_OFFSET + header.payload_len as usize];
+    Ok(Sealed { digest: &header.digest, payload })
 }

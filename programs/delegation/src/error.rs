@@ -16,8 +16,8 @@ pub enum DelegationError {
     UnknownVersion,
     #[msg("the account did not sign: only its owner program can delegate it, by a signed call")]
     AccountNotSigner,
-    #[msg("the account has no owner program: the system program owns it")]
-    NoOwnerProgram,
+    #[msg("the account's address is not derived from the seeds and its owner program")]
+    NotOwnersAddress,
     #[msg("the account is not owned by the delegation program")]
     NotOwned,
     #[msg("the account's state does not fit the record: call reserve first")]
@@ -48,6 +48,22 @@ pub enum DelegationError {
     WrongOwnerProgram,
     #[msg("the receiver is not the one that paid the record's rent")]
     WrongRentReceiver,
-    #[msg("the length exceeds MAX_ACCOUNT_LEN")]
+    #[msg("the length exceeds MAX_STATE_LEN")]
     TooLarge,
+    #[msg("the commit was made for another delegation of the account")]
+    WrongSession,
+    #[msg("the authority is the zero address")]
+    ZeroAuthority,
+    #[msg("the staged buffer's content is not what was staged")]
+    StagedContentChanged,
+    #[msg("the payload's kind is neither KIND_STATE nor KIND_PATCH")]
+    UnknownKind,
+    #[msg("the patch ends in the middle of a range")]
+    MalformedPatch,
+    #[msg("the patch's ranges are not sorted, or overlap")]
+    PatchOutOfOrder,
+    #[msg("the patch writes past the account's new length")]
+    PatchOutOfBounds,
+    #[msg("the account was delegated in this very slot: undelegate it in a later one")]
+    SameSlot,
 }

@@ -1,12 +1,12 @@
 //! Every error that a program can return is one that a transaction can run into.
 
-use committor_localnet::{OWNER_PROGRAM_ID, owner_program};
+use committor_localnet::OWNER_PROGRAM_ID;
 use committor_sdk::{
     address,
     chunk_buffer::{self, ChunkBufferError},
     delegation::{self, DelegationError},
 };
-use committor_tests::{BufferBytes, Outcome, World, landed, pattern, refused, signed};
+use committor_tests::{BufferBytes, Outcome, World, landed, patch, pattern, refused, signed};
 use solana_address::Address;
 use solana_instruction::Instruction;
 
@@ -33,14 +33,21 @@ fn seal(world: &mut World, buffer: BufferBytes) -> Outcome {
     world.send(&[seal])
 }
 
+fn resize(world: &mut World, payload_len: u32) -> Outcome {
+    let buffer = world.create_buffer("buffer", 20, 10);
+    let resize = world.resize(buffer, payload_len, world.payer);
+    world.send(&[resize])
+}
+
 /// What an account with a keypair, owned by `owner`, can do in the place of an owner program.
-fn second_half(world: &mut World, owner: Address) -> (Address, Instruction) {
+fn second_half(world: &mut World, owner: Address) -> Outcome {
     let account = world.signer("account");
     let reserve = world.reserve(account, 100);
     landed(world.send(&[reserve]));
     world.forge(account, owner, vec![0; 100]);
     let accounts = delegation::Delegate { payer: world.payer, account, record: address::record(&account) };
-    (account, signed(&accounts.instruction(delegation::DelegateArgs { authority: world.authority }), 1))
+    let args = delegation::DelegateArgs { authority: world.authority };
+    world.send(&[signed(&accounts.instruction(args), 1)])
 }
 
 fn first_half(world: &mut World, owner: Address, signs: bool) -> Outcome {
@@ -48,7 +55,7 @@ fn first_half(world: &mut World, owner: Address, signs: bool) -> Outcome {
     world.forge(account, owner, vec![0; 100]);
     let accounts =
         delegation::BeginDelegate { payer: world.payer, account, record: address::record(&account) };
-    let begin = accounts.instruction();
+    let begin = accounts.instruction(delegation::BeginDelegateArgs { seeds: &world.seeds(1) });
     world.send(&[if signs { signed(&begin, 1) } else { begin }])
 }
 
@@ -90,6 +97,14 @@ const CHUNK_BUFFER: &[(ChunkBufferError, Way)] = &[
     (ChunkBufferError::DigestMismatch, |world| {
         seal(world, BufferBytes::full(world.authority, pattern(10, 1), 10))
     }),
+    (ChunkBufferError::ZeroAuthority, |world| {
+        let buffer = world.create_buffer("buffer", 10, 10);
+        let set_authority = world.set_buffer_authority(buffer, Address::default());
+        world.send(&[set_authority])
+    }),
+    (ChunkBufferError::TooLarge, |world| resize(world, u32::MAX)),
+    (ChunkBufferError::TooMuchGrowth, |world| resize(world, 20_000)),
+    (ChunkBufferError::NotRentExempt, |world| resize(world, 21)),
 ];
 
 const DELEGATION: &[(DelegationError, Way)] = &[
@@ -115,7 +130,7 @@ const DELEGATION: &[(DelegationError, Way)] = &[
     }),
     (DelegationError::AlreadyDelegated, |world| {
         world.delegated(1, &[1]);
-        world.send(&[owner_program::delegate(&world.payer, 1, &world.authority)])
+        world.send(&[world.delegate(1)])
     }),
     (DelegationError::UnknownVersion, |world| {
         let account = world.delegated(1, &[1]);
@@ -124,19 +139,13 @@ const DELEGATION: &[(DelegationError, Way)] = &[
         world.send(&[grow])
     }),
     (DelegationError::AccountNotSigner, |world| first_half(world, OWNER_PROGRAM_ID, false)),
-    (DelegationError::NoOwnerProgram, |world| first_half(world, Address::default(), true)),
-    (DelegationError::NotOwned, |world| {
-        let (_, delegate) = second_half(world, OWNER_PROGRAM_ID);
-        world.send(&[delegate])
-    }),
+    (DelegationError::NotOwnersAddress, |world| first_half(world, OWNER_PROGRAM_ID, true)),
+    (DelegationError::NotOwned, |world| second_half(world, OWNER_PROGRAM_ID)),
     (DelegationError::RecordTooSmall, |world| {
-        world.own(1, &pattern(10_025, 1));
-        world.send(&[owner_program::delegate(&world.payer, 1, &world.authority)])
+        world.own(1, &pattern(9_993, 1));
+        world.send(&[world.delegate(1)])
     }),
-    (DelegationError::NotBegun, |world| {
-        let (_, delegate) = second_half(world, delegation::ID);
-        world.send(&[delegate])
-    }),
+    (DelegationError::NotBegun, |world| second_half(world, delegation::ID)),
     (DelegationError::AlreadyApplied, |world| {
         let account = world.delegated(1, &[1]);
         let commit = world.commit(account, 1, 7, &[2]);
@@ -204,6 +213,48 @@ const DELEGATION: &[(DelegationError, Way)] = &[
     }),
     (DelegationError::TooLarge, |world| {
         on_delegated(world, |world, account, _| world.grow(account, u32::MAX))
+    }),
+    (DelegationError::WrongSession, |world| {
+        on_delegated(world, |world, account, _| {
+            let accounts =
+                delegation::Commit { authority: world.authority, account, record: address::record(&account) };
+            let session = world.session(account) + 1;
+            accounts.instruction(delegation::CommitArgs { session, nonce: 1, commit_id: 7, data: &[2] })
+        })
+    }),
+    (DelegationError::ZeroAuthority, |world| {
+        on_delegated(world, |world, account, _| world.set_authority(account, Address::default()))
+    }),
+    (DelegationError::StagedContentChanged, |world| {
+        let account = world.delegated(1, &[1]);
+        let buffer = world.forge_sealed("buffer", vec![2]);
+        let stage = world.stage(account, 1, 7, buffer);
+        landed(world.send(&[stage]));
+        world.forge_sealed("buffer", vec![3]);
+        let finalize = world.finalize(account, buffer);
+        world.send(&[finalize])
+    }),
+    (DelegationError::UnknownKind, |world| {
+        on_delegated(world, |world, account, buffer| world.stage_as(2, account, 1, 7, buffer))
+    }),
+    (DelegationError::MalformedPatch, |world| {
+        on_delegated(world, |world, account, _| world.commit_patch(account, 1, 7, &[]))
+    }),
+    (DelegationError::PatchOutOfOrder, |world| {
+        on_delegated(world, |world, account, _| {
+            world.commit_patch(account, 1, 7, &patch(100, &[(1, &[1]), (0, &[1])]))
+        })
+    }),
+    (DelegationError::PatchOutOfBounds, |world| {
+        on_delegated(world, |world, account, _| {
+            world.commit_patch(account, 1, 7, &patch(100, &[(100, &[1])]))
+        })
+    }),
+    (DelegationError::SameSlot, |world| {
+        let account = world.own(1, &[1]);
+        landed(world.send(&[world.delegate(1)]));
+        let undelegate = world.undelegate(account);
+        world.send(&[undelegate])
     }),
 ];
 

@@ -10,6 +10,8 @@ use committor_client::{
 };
 use solana_keypair::Keypair;
 
+use crate::exit::{CommandError, Kind};
+
 /// Exit codes, for `--help`.
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -33,6 +35,7 @@ pub struct Args {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
 pub struct Global {
     /// Cluster: a URL, or mainnet, testnet, devnet, localhost or a first letter of these
     #[arg(short, long, global = true, value_name = "URL_OR_MONIKER")]
@@ -68,6 +71,7 @@ pub enum Output {
 pub enum Command {
     Commit(Commit),
     Status(Status),
+    Resume(Resume),
     Localnet(Localnet),
     Demo(Demo),
 }
@@ -122,6 +126,14 @@ pub struct Status {
     pub all: bool,
 }
 
+/// Finish what an interrupted command left
+#[derive(Debug, clap::Args)]
+pub struct Resume {
+    /// Transaction format
+    #[arg(long, value_name = "VERSION", default_value = "auto")]
+    pub transaction_version: Version,
+}
+
 /// Run a local validator with the programs loaded, until Ctrl-C
 #[derive(Debug, clap::Args)]
 pub struct Localnet {
@@ -145,6 +157,26 @@ pub struct Demo {
 }
 
 impl Global {
+    /// Refuses options that the command has no use for, rather than ignore them.
+    pub fn refuse(&self, command: &str, options: &[&str]) -> Result<(), CommandError> {
+        let given = [
+            ("--url", self.url.is_some()),
+            ("--ws", self.ws.is_some()),
+            ("--config", self.config.is_some()),
+            ("--keypair", self.keypair.is_some()),
+            ("--fee-payer", self.fee_payer.is_some()),
+        ];
+        match given.into_iter().find(|(option, given)| *given && options.contains(option)) {
+            None => Ok(()),
+            Some((option, _)) => {
+                let message = format!(
+                    "{option} has no effect on `committor {command}`, which starts its own validator"
+                );
+                Err(CommandError::new(Kind::Usage, message))
+            }
+        }
+    }
+
     fn solana(&self) -> Result<SolanaConfig, ConfigError> {
         match &self.config {
             Some(path) => SolanaConfig::load(path),

@@ -1,35 +1,47 @@
 use committor_client::{
-    Changeset, ChangesetReport, Committor, EngineSettings, Verification, types::BundleStatus,
+    Changeset, ChangesetReport, Committor, EngineSettings, Verification,
+    chain::{Chain, RpcChain},
+    types::BundleStatus,
 };
 
 use crate::{
-    args::{Commit, Global},
+    args::{Commit, Global, Version},
     exit::{CommandError, Kind},
     input, output, progress,
 };
 
 pub async fn run(global: &Global, command: &Commit) -> Result<Kind, CommandError> {
+    // Keypairs and files first: what is wrong with them costs nothing to find.
+    global.authority()?;
     let changeset = input::read_changeset(&command.files, command.atomic, command.account.as_deref())?;
-    let mut builder = Committor::builder()
-        .rpc(global.cluster()?)
-        .authority(global.authority()?)
-        .store(&global.store)
-        .settings(EngineSettings {
-            version: command.transaction_version.forced(),
-            ..EngineSettings::default()
-        });
-    if let Some(payer) = global.payer()? {
-        builder = builder.payer(payer);
-    }
-    let committor = builder.start().await?;
-    // Before anything is stored: a changeset that waits for a wrong URL helps nobody.
-    committor.ping().await.map_err(|error| {
-        CommandError::from(error).hint("`--url` names another cluster; nothing was stored")
-    })?;
+    let committor = start(global, command.transaction_version).await?;
     let (report, verification) = land(&committor, changeset).await?;
+    // What an earlier command left is finished too, not abandoned halfway.
+    committor.idle().await;
     committor.shutdown().await;
     output::report(&report, global.output)?;
     Ok(outcome(&report, &verification))
+}
+
+/// A committor as the command line describes it, on a cluster that can be reached.
+pub async fn start(global: &Global, version: Version) -> Result<Committor, CommandError> {
+    let rpc = global.cluster()?;
+    // Before anything is stored: a changeset that waits for a wrong URL helps nobody.
+    let chain = RpcChain::new(rpc.clone());
+    let reached = chain.rent().await;
+    chain.shutdown().await;
+    reached.map_err(|error| {
+        CommandError::new(Kind::Cluster, error).hint("`--url` names another cluster; nothing was done")
+    })?;
+    let mut builder = Committor::builder()
+        .rpc(rpc)
+        .authority(global.authority()?)
+        .store(&global.store)
+        .settings(EngineSettings { version: version.forced(), ..EngineSettings::default() });
+    if let Some(payer) = global.payer()? {
+        builder = builder.payer(payer);
+    }
+    Ok(builder.start().await?)
 }
 
 /// Commits a changeset, shows how it goes, and reads everything back.
@@ -54,12 +66,12 @@ pub async fn land(
 /// What the exit code says about a changeset.
 pub fn outcome(report: &ChangesetReport, verification: &Verification) -> Kind {
     let landed = report.bundles.iter().filter(|bundle| bundle.status == BundleStatus::Landed).count();
-    if landed == 0 {
+    if !verification.mismatches.is_empty() {
+        Kind::NotVerified
+    } else if landed == 0 {
         Kind::Failed
     } else if landed < report.bundles.len() {
         Kind::PartlyLanded
-    } else if !verification.mismatches.is_empty() {
-        Kind::NotVerified
     } else {
         Kind::Success
     }

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Accounts are created with at most this length; what is missing they grow by in their first commit.
-const MAX_CREATED_LEN: usize = 10_000;
+const MAX_CREATED_LEN: usize = 9_000;
 
 /// The states, by bundle: small ones together, large ones by themselves.
 const BUNDLES: [&[&str]; 4] = [
@@ -38,6 +38,7 @@ const BUNDLES: [&[&str]; 4] = [
 ];
 
 pub async fn run(global: &Global, command: &Demo) -> Result<Kind, CommandError> {
+    global.refuse("demo", &["--url", "--ws", "--config", "--keypair", "--fee-payer"])?;
     let started = Instant::now();
     let localnet = localnet::start(Localnet::builder()).await?;
     let authority = Arc::new(localnet.payer().insecure_clone());
@@ -47,7 +48,7 @@ pub async fn run(global: &Global, command: &Demo) -> Result<Kind, CommandError> 
     };
     eprintln!("a local validator listens on {}", localnet.rpc_url());
 
-    let changeset = changeset()?;
+    let changeset = changeset(&authority.pubkey())?;
     delegate(&rpc, &changeset, &authority).await?;
     let committor = Committor::builder()
         .rpc(rpc)
@@ -75,15 +76,18 @@ pub async fn run(global: &Global, command: &Demo) -> Result<Kind, CommandError> 
     Ok(kind)
 }
 
-/// The changeset, for accounts of the example program, which are numbered in the order of the states.
-fn changeset() -> Result<Changeset, CommandError> {
+/// The changeset, for accounts that `payer` has in the example program, numbered in the order of the states.
+fn changeset(payer: &Address) -> Result<Changeset, CommandError> {
     let mut number = 0;
     let mut bundles = Vec::new();
     for (dumps, id) in BUNDLES.iter().zip(1..) {
         let mut commits = Vec::new();
         for dump in *dumps {
             let dump = input::parse_dump(dump).map_err(|error| CommandError::new(Kind::Other, error))?;
-            commits.push(AccountCommit { account: owner_program::account(number), state: dump.state.into() });
+            commits.push(AccountCommit {
+                account: owner_program::account(payer, number),
+                state: dump.state.into(),
+            });
             number += 1;
         }
         bundles.push(CommitBundle { id: BundleId(id), commits });

@@ -22,6 +22,7 @@ struct Running {
 }
 
 pub async fn run(global: &Global, command: &Command) -> Result<Kind, CommandError> {
+    global.refuse("localnet", &["--url", "--ws", "--fee-payer"])?;
     let path = global.keypair_path()?;
     let keypair = if path.exists() { global.authority()? } else { new_keypair(&path)? };
     let authority = keypair.pubkey();

@@ -8,6 +8,7 @@ mod input;
 mod localnet;
 mod output;
 mod progress;
+mod resume;
 mod status;
 
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
     match &args.command {
         Command::Commit(command) => commit::run(&args.global, command).await,
         Command::Status(command) => status::run(&args.global, command).await,
+        Command::Resume(command) => resume::run(&args.global, command).await,
         Command::Localnet(command) => localnet::run(&args.global, command).await,
         Command::Demo(command) => demo::run(&args.global, command).await,
     }

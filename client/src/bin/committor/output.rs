@@ -75,6 +75,15 @@ pub fn report(report: &ChangesetReport, output: Output) -> Result<(), CommandErr
     }
 }
 
+/// Prints several changesets' reports.
+pub fn reports(reports: &[ChangesetReport], output: Output) -> Result<(), CommandError> {
+    if output == Output::Display {
+        return reports.iter().try_for_each(|report| print(&display(report)));
+    }
+    let changesets: Vec<_> = reports.iter().map(ReportDocument::new).collect();
+    json(&serde_json::json!({ "changesets": changesets }), output)
+}
+
 /// Prints a list of changesets.
 pub fn summaries(summaries: &[ChangesetSummary], output: Output) -> Result<(), CommandError> {
     if output != Output::Display {

@@ -72,7 +72,8 @@ impl View {
         match event {
             Event::Planned { transactions, .. } => {
                 self.bar.inc_length(*transactions as u64);
-                self.line(format!("bundle {name}: {transactions} transactions planned"));
+                let plural = if *transactions == 1 { "" } else { "s" };
+                self.line(format!("bundle {name}: {transactions} transaction{plural} planned"));
             }
             Event::Landed { .. } => self.bar.inc(1),
             Event::Retrying { reason, .. } => {

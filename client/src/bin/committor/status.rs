@@ -10,11 +10,7 @@ use crate::{
 const MAX_LISTED: u32 = 1_000;
 
 pub async fn run(global: &Global, command: &Status) -> Result<Kind, CommandError> {
-    if !global.store.exists() {
-        let missing = format!("there is no store at {}", global.store.display());
-        return Err(CommandError::new(Kind::Store, missing)
-            .hint("`--store FILE` names another one; `committor commit` and `committor demo` make it"));
-    }
+    require_store(global)?;
     let store = Store::open(&global.store)?;
     if command.all {
         output::summaries(&store.changesets(MAX_LISTED).await?, global.output)?;
@@ -22,4 +18,14 @@ pub async fn run(global: &Global, command: &Status) -> Result<Kind, CommandError
         output::report(&store.report(command.changeset.map(ChangesetId)).await?, global.output)?;
     }
     Ok(Kind::Success)
+}
+
+/// Refuses to make a store where one is only read.
+pub fn require_store(global: &Global) -> Result<(), CommandError> {
+    if global.store.exists() {
+        return Ok(());
+    }
+    let missing = format!("there is no store at {}", global.store.display());
+    Err(CommandError::new(Kind::Store, missing)
+        .hint("`--store FILE` names another one; `committor commit` and `committor demo` make it"))
 }

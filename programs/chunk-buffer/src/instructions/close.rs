@@ -8,7 +8,7 @@ pub struct Close {
     pub authority: Signer,
     /// The buffer, open or sealed.
     #[account(mut)]
-    pub buffer: Account<Buffer>,
+    pub buffer: UncheckedAccount,
     /// Gets all lamports of the buffer. May be the authority.
     #[account(mut, unsafe(dup))]
     pub receiver: UncheckedAccount,
@@ -16,8 +16,9 @@ pub struct Close {
 
 #[inline(always)]
 pub(crate) fn handler(ctx: &mut Context<Close>) -> Result<()> {
-    ctx.accounts.buffer.check(ctx.accounts.authority.address())?;
     let mut buffer = *ctx.accounts.buffer.account();
+    let (header, _) = Buffer::load(&mut buffer)?;
+    header.check(ctx.accounts.authority.address())?;
     let mut receiver = *ctx.accounts.receiver.account();
     let lamports = receiver.lamports().checked_add(buffer.lamports());
     receiver.set_lamports(lamports.ok_or(ProgramError::ArithmeticOverflow)?);

@@ -1,7 +1,7 @@
 use anchor_lang::prelude::*;
 use solana_sha256_hasher::hashv;
 
-use crate::{Buffer, ChunkBufferError, PAYLOAD_OFFSET, SEGMENT_LEN, STATE_OPEN, STATE_SEALED, chunk_count};
+use crate::{Buffer, ChunkBufferError, SEGMENT_LEN, STATE_OPEN, STATE_SEALED, chunk_count};
 
 #[derive(Accounts)]
 pub struct Seal {
@@ -9,13 +9,13 @@ pub struct Seal {
     pub authority: Signer,
     /// The open, fully written buffer.
     #[account(mut)]
-    pub buffer: Account<Buffer>,
+    pub buffer: UncheckedAccount,
 }
 
 #[inline(always)]
 pub(crate) fn handler(ctx: &mut Context<Seal>, digest: [u8; 32]) -> Result<()> {
-    let view = *ctx.accounts.buffer.account();
-    let header = &mut ctx.accounts.buffer;
+    let mut view = *ctx.accounts.buffer.account();
+    let (header, rest) = Buffer::load(&mut view)?;
     header.check(ctx.accounts.authority.address())?;
     require!(header.state == STATE_OPEN, ChunkBufferError::Sealed);
     let payload_len = header.payload_len as usize;
@@ -24,8 +24,7 @@ pub(crate) fn handler(ctx: &mut Context<Seal>, digest: [u8; 32]) -> Result<()> {
 
     let start = header.hashed_segments as usize * SEGMENT_LEN;
     let end = payload_len.min(start + SEGMENT_LEN);
-    // SAFETY: a shared view of bytes behind the header; nothing writes to them here.
-    let segment = unsafe { &view.borrow_unchecked()[PAYLOAD_OFFSET + start..PAYLOAD_OFFSET + end] };
+    let segment = &rest[start..end];
     let so_far = if start == 0 { hashv(&[segment]) } else { hashv(&[&header.digest, segment]) };
     header.digest = so_far.to_bytes();
     header.hashed_segments += 1;

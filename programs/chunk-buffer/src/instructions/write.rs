@@ -1,6 +1,6 @@
 use anchor_lang::prelude::*;
 
-use crate::{Buffer, ChunkBufferError, PAYLOAD_OFFSET, STATE_OPEN};
+use crate::{Buffer, ChunkBufferError, STATE_OPEN};
 
 #[derive(Accounts)]
 pub struct Write {
@@ -8,35 +8,34 @@ pub struct Write {
     pub authority: Signer,
     /// The open buffer.
     #[account(mut)]
-    pub buffer: Account<Buffer>,
+    pub buffer: UncheckedAccount,
 }
 
 #[inline(always)]
 pub(crate) fn handler(ctx: &mut Context<Write>, offset: u32, data: &[u8]) -> Result<()> {
     let mut view = *ctx.accounts.buffer.account();
-    let header = &mut ctx.accounts.buffer;
+    let (header, rest) = Buffer::load(&mut view)?;
     header.check(ctx.accounts.authority.address())?;
     require!(header.state == STATE_OPEN, ChunkBufferError::Sealed);
 
     let payload_len = header.payload_len;
     let chunk_size = header.chunk_size;
     require!(offset < payload_len, ChunkBufferError::OffsetOutOfBounds);
-    require!(offset.is_multiple_of(chunk_size), ChunkBufferError::UnalignedOffset);
+    let index = offset / chunk_size;
+    require!(index * chunk_size == offset, ChunkBufferError::UnalignedOffset);
     let expected = chunk_size.min(payload_len - offset) as usize;
     require!(data.len() == expected, ChunkBufferError::WrongChunkLength);
 
-    let index = (offset / chunk_size) as usize;
+    let (payload, bitmap) = rest.split_at_mut(payload_len as usize);
+    let chunk = &mut payload[offset as usize..offset as usize + expected];
+    // A late resend of the same bytes must not undo hashing that has begun.
+    if header.hashed_segments != 0 && chunk != data {
+        header.hashed_segments = 0;
+    }
+    chunk.copy_from_slice(data);
+    let byte = &mut bitmap[index as usize / 8];
     let bit = 1 << (index % 8);
-    let start = PAYLOAD_OFFSET + offset as usize;
-    let bitmap_byte = PAYLOAD_OFFSET + payload_len as usize + index / 8;
-    // SAFETY: the slices lie behind the header, which is the only other thing borrowed of the account's data.
-    let account = unsafe { view.borrow_unchecked_mut() };
-    account[start..start + expected].copy_from_slice(data);
-    let newly_written = account[bitmap_byte] & bit == 0;
-    account[bitmap_byte] |= bit;
-
-    header.written_chunks += u32::from(newly_written);
-    // What was hashed so far may have changed.
-    header.hashed_segments = 0;
+    header.written_chunks += u32::from(*byte & bit == 0);
+    *byte |= bit;
     Ok(())
 }

@@ -1,7 +1,8 @@
 use anchor_lang::prelude::*;
 
-use crate::{Delegation, apply};
+use crate::{Delegation, apply, state};
 
+/// Of `commit` and `commit_patch`.
 #[derive(Accounts)]
 pub struct Commit {
     pub authority: Signer,
@@ -13,14 +14,19 @@ pub struct Commit {
     pub record: Account<Delegation>,
 }
 
+/// Applies a payload of a kind that comes with the instruction.
 #[inline(always)]
-pub(crate) fn handler(ctx: &mut Context<Commit>, nonce: u64, commit_id: u64, data: &[u8]) -> Result<()> {
+pub(crate) fn handler(
+    ctx: &mut Context<Commit>,
+    commit: state::Commit,
+    payload: &[u8],
+    kind: u8,
+) -> Result<()> {
     let mut account = *ctx.accounts.account.account();
     let record = &mut ctx.accounts.record;
-    record.check(&account, ctx.accounts.authority.address())?;
-    record.check_next(nonce, commit_id)?;
-    apply::replace_state(&mut account, data)?;
-    record.nonce = nonce;
-    record.commit_id = commit_id;
+    record.check(&account, record.address(), ctx.accounts.authority.address())?;
+    record.check_next(commit)?;
+    apply::payload(&mut account, payload, kind)?;
+    record.applied(commit);
     Ok(())
 }

@@ -1,6 +1,6 @@
 use anchor_lang::prelude::*;
 
-use crate::{Delegation, apply};
+use crate::{Delegation, apply, state};
 
 #[derive(Accounts)]
 pub struct CommitBuffer {
@@ -11,20 +11,19 @@ pub struct CommitBuffer {
     /// Its record.
     #[account(mut)]
     pub record: Account<Delegation>,
-    /// The sealed buffer that holds the new state.
+    /// The sealed buffer that holds the new state, or a patch.
     pub buffer: UncheckedAccount,
 }
 
 #[inline(always)]
-pub(crate) fn handler(ctx: &mut Context<CommitBuffer>, nonce: u64, commit_id: u64) -> Result<()> {
+pub(crate) fn handler(ctx: &mut Context<CommitBuffer>, commit: state::Commit, kind: u8) -> Result<()> {
     let mut account = *ctx.accounts.account.account();
     let buffer = *ctx.accounts.buffer.account();
     let record = &mut ctx.accounts.record;
-    record.check(&account, ctx.accounts.authority.address())?;
-    record.check_next(nonce, commit_id)?;
-    let payload = apply::sealed_payload(&buffer, ctx.accounts.authority.address())?;
-    apply::replace_state(&mut account, payload)?;
-    record.nonce = nonce;
-    record.commit_id = commit_id;
+    record.check(&account, record.address(), ctx.accounts.authority.address())?;
+    record.check_next(commit)?;
+    let sealed = apply::sealed(&buffer, ctx.accounts.authority.address())?;
+    apply::payload(&mut account, sealed.payload, kind)?;
+    record.applied(commit);
     Ok(())
 }

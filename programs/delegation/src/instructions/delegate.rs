@@ -24,13 +24,15 @@ pub(crate) fn handler(ctx: &mut Context<Delegate>, authority: Address) -> Result
     let mut record = *ctx.accounts.record.account();
     require!(account.is_signer(), DelegationError::AccountNotSigner);
     require!(account.owned_by(&ID), DelegationError::NotOwned);
-    let delegated_slot = Clock::get()?.slot;
+    let session = Clock::get()?.slot;
     let header = load_record(&mut record, &account)?;
     require!(header.state == STATE_PENDING, DelegationError::AlreadyDelegated);
     require!(header.owner_program != Address::default(), DelegationError::NotBegun);
     require!(address_eq(&header.rent_payer, payer.address()), DelegationError::WrongRentReceiver);
+    // Nobody could ever commit or give the account back.
+    require!(authority != Address::default(), DelegationError::ZeroAuthority);
     header.authority = authority;
-    header.delegated_slot = delegated_slot;
+    header.session = session;
     header.state = STATE_DELEGATED;
 
     let len = account.data_len();

@@ -1,6 +1,6 @@
 use anchor_lang::{address_eq, prelude::*};
 
-use crate::{Delegation, DelegationError, apply};
+use crate::{Delegation, DelegationError, apply, state};
 
 #[derive(Accounts)]
 pub struct Finalize {
@@ -19,16 +19,15 @@ pub(crate) fn handler(ctx: &mut Context<Finalize>) -> Result<()> {
     let mut account = *ctx.accounts.account.account();
     let buffer = *ctx.accounts.buffer.account();
     let record = &mut ctx.accounts.record;
-    record.check(&account, ctx.accounts.authority.address())?;
+    record.check(&account, record.address(), ctx.accounts.authority.address())?;
     require!(record.is_staged(), DelegationError::NothingStaged);
     require!(address_eq(&record.staged_buffer, buffer.address()), DelegationError::WrongBuffer);
-    // Checked again: the buffer may have been closed, and another one made at its address.
-    let payload = apply::sealed_payload(&buffer, ctx.accounts.authority.address())?;
-    apply::replace_state(&mut account, payload)?;
-    record.nonce = record.staged_nonce;
-    record.commit_id = record.staged_commit_id;
-    record.staged_buffer = Address::default();
-    record.staged_nonce = 0;
-    record.staged_commit_id = 0;
+    // The buffer may have been closed since, and another one made at its address.
+    let sealed = apply::sealed(&buffer, ctx.accounts.authority.address())?;
+    require!(*sealed.digest == record.staged_digest, DelegationError::StagedContentChanged);
+    apply::payload(&mut account, sealed.payload, record.staged_kind)?;
+    let (session, nonce, commit_id) = (record.session, record.staged_nonce, record.staged_commit_id);
+    record.applied(state::Commit { session, nonce, commit_id });
+    record.unstage();
     Ok(())
 }

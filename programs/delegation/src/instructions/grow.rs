@@ -1,6 +1,6 @@
 use anchor_lang::prelude::*;
 
-use crate::{Delegation, DelegationError, MAX_ACCOUNT_LEN, MAX_GROWTH, apply};
+use crate::{Delegation, DelegationError, MAX_GROWTH, MAX_STATE_LEN, apply};
 
 #[derive(Accounts)]
 pub struct Grow {
@@ -14,8 +14,9 @@ pub struct Grow {
 
 pub(crate) fn handler(ctx: &mut Context<Grow>, len: u32) -> Result<()> {
     let mut account = *ctx.accounts.account.account();
-    ctx.accounts.record.check(&account, ctx.accounts.authority.address())?;
-    require!(len as usize <= MAX_ACCOUNT_LEN, DelegationError::TooLarge);
+    let record = &ctx.accounts.record;
+    record.check(&account, record.address(), ctx.accounts.authority.address())?;
+    require!(len as usize <= MAX_STATE_LEN, DelegationError::TooLarge);
     let old_len = account.data_len();
     apply::resize(&mut account, (len as usize).min(old_len + MAX_GROWTH).max(old_len))
 }

@@ -4,7 +4,7 @@ use anchor_lang::{address_eq, prelude::*};
 use pinocchio_system::create_account_with_minimum_balance_signed;
 
 use crate::{
-    Delegation, DelegationError, ID, MAX_ACCOUNT_LEN, MAX_GROWTH, RECORD_SEED, STATE_DELEGATED, STATE_OFFSET,
+    Delegation, DelegationError, ID, MAX_GROWTH, MAX_STATE_LEN, RECORD_SEED, STATE_DELEGATED, STATE_OFFSET,
     STATE_PENDING, VERSION,
 };
 
@@ -22,7 +22,7 @@ pub struct Reserve {
 }
 
 pub(crate) fn handler(ctx: &mut Context<Reserve>, len: u32) -> Result<()> {
-    require!(len as usize <= MAX_ACCOUNT_LEN - STATE_OFFSET, DelegationError::TooLarge);
+    require!(len as usize <= MAX_STATE_LEN, DelegationError::TooLarge);
     let wanted = STATE_OFFSET + len as usize;
     let payer = *ctx.accounts.payer.account();
     let account = *ctx.accounts.account.account();
@@ -89,6 +89,7 @@ pub(crate) fn load_record<'a>(
     account: &AccountView,
 ) -> Result<&'a mut Delegation> {
     require!(record.owned_by(&ID), DelegationError::RecordMismatch);
+    let address = *record.address();
     // SAFETY: the exclusive borrow of `record` is passed on to the result.
     let data = unsafe { record.borrow_unchecked_mut() };
     require!(
@@ -96,7 +97,6 @@ pub(crate) fn load_record<'a>(
         DelegationError::RecordMismatch
     );
     let header: &mut Delegation = bytemuck::from_bytes_mut(&mut data[8..STATE_OFFSET]);
-    require!(header.version == VERSION, DelegationError::UnknownVersion);
-    require!(address_eq(&header.account, account.address()), DelegationError::RecordMismatch);
+    header.check_record(account, &address)?;
     Ok(header)
 }

@@ -1,6 +1,6 @@
 use anchor_lang::prelude::*;
 
-use crate::{Delegation, apply};
+use crate::{Delegation, DelegationError, KIND_PATCH, apply, state};
 
 #[derive(Accounts)]
 pub struct Stage {
@@ -10,19 +10,22 @@ pub struct Stage {
     /// Its record.
     #[account(mut)]
     pub record: Account<Delegation>,
-    /// The sealed buffer that holds the next state.
+    /// The sealed buffer that holds the next state, or a patch.
     pub buffer: UncheckedAccount,
 }
 
-pub(crate) fn handler(ctx: &mut Context<Stage>, nonce: u64, commit_id: u64) -> Result<()> {
+pub(crate) fn handler(ctx: &mut Context<Stage>, commit: state::Commit, kind: u8) -> Result<()> {
     let account = *ctx.accounts.account.account();
     let buffer = *ctx.accounts.buffer.account();
     let record = &mut ctx.accounts.record;
-    record.check(&account, ctx.accounts.authority.address())?;
-    record.check_next(nonce, commit_id)?;
-    apply::sealed_payload(&buffer, ctx.accounts.authority.address())?;
+    record.check(&account, record.address(), ctx.accounts.authority.address())?;
+    record.check_next(commit)?;
+    require!(kind <= KIND_PATCH, DelegationError::UnknownKind);
+    let sealed = apply::sealed(&buffer, ctx.accounts.authority.address())?;
     record.staged_buffer = *buffer.address();
-    record.staged_nonce = nonce;
-    record.staged_commit_id = commit_id;
+    record.staged_digest = *sealed.digest;
+    record.staged_nonce = commit.nonce;
+    record.staged_commit_id = commit.commit_id;
+    record.staged_kind = kind;
     Ok(())
 }

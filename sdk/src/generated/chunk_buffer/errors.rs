@@ -36,6 +36,14 @@ pub enum ChunkBufferError {
     Incomplete = 6012,
     /// The payload's digest is not the one named.
     DigestMismatch = 6013,
+    /// The new authority is the zero address.
+    ZeroAuthority = 6014,
+    /// The account would be longer than MAX_ACCOUNT_LEN.
+    TooLarge = 6015,
+    /// The account grows by more than MAX_GROWTH bytes: resize in several steps.
+    TooMuchGrowth = 6016,
+    /// The buffer's lamports are below the rent-exempt minimum of its new length: transfer first.
+    NotRentExempt = 6017,
 }
 
 impl ChunkBufferError {
@@ -55,6 +63,10 @@ impl ChunkBufferError {
         Self::WrongChunkLength,
         Self::Incomplete,
         Self::DigestMismatch,
+        Self::ZeroAuthority,
+        Self::TooLarge,
+        Self::TooMuchGrowth,
+        Self::NotRentExempt,
     ];
 
     /// The code that a failed transaction carries.
@@ -84,6 +96,10 @@ impl ChunkBufferError {
             Self::WrongChunkLength => "WrongChunkLength",
             Self::Incomplete => "Incomplete",
             Self::DigestMismatch => "DigestMismatch",
+            Self::ZeroAuthority => "ZeroAuthority",
+            Self::TooLarge => "TooLarge",
+            Self::TooMuchGrowth => "TooMuchGrowth",
+            Self::NotRentExempt => "NotRentExempt",
         }
     }
 
@@ -106,6 +122,12 @@ impl ChunkBufferError {
             Self::WrongChunkLength => "the data is not exactly one chunk; only the last chunk may be short",
             Self::Incomplete => "not all chunks have been written",
             Self::DigestMismatch => "the payload's digest is not the one named",
+            Self::ZeroAuthority => "the new authority is the zero address",
+            Self::TooLarge => "the account would be longer than MAX_ACCOUNT_LEN",
+            Self::TooMuchGrowth => "the account grows by more than MAX_GROWTH bytes: resize in several steps",
+            Self::NotRentExempt => {
+                "the buffer's lamports are below the rent-exempt minimum of its new length: transfer first"
+            }
         }
     }
 }

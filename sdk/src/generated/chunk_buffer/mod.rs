@@ -8,7 +8,10 @@ pub mod instructions;
 
 pub use self::accounts::Buffer;
 pub use self::errors::ChunkBufferError;
-pub use self::instructions::{Close, Init, InitArgs, Seal, SealArgs, Write, WriteArgs};
+pub use self::instructions::{
+    Close, Init, InitArgs, Resize, ResizeArgs, Seal, SealArgs, SetAuthority, SetAuthorityArgs, Write,
+    WriteArgs,
+};
 use solana_address::Address;
 
 /// The address of the program.

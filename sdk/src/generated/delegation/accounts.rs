@@ -20,8 +20,10 @@ pub struct Delegation {
     pub rent_payer: Address,
     /// The buffer that is staged; all zeroes if none is.
     pub staged_buffer: Address,
-    /// Slot of the delegation. Tells one delegation of the account from the next.
-    pub delegated_slot: u64,
+    /// The digest of the staged buffer's payload.
+    pub staged_digest: [u8; 32],
+    /// Slot of the delegation: tells one delegation of the account from the next. Every commit names it.
+    pub session: u64,
     /// Nonce of the last commit; 0 before the first.
     pub nonce: u64,
     /// The caller's id of the last commit.
@@ -36,8 +38,10 @@ pub struct Delegation {
     pub version: u8,
     /// Bump seed of this record's address.
     pub bump: u8,
+    /// Whether the staged payload is a state (0) or a patch (1).
+    pub staged_kind: u8,
     /// Zero.
-    pub reserved: [u8; 5],
+    pub reserved: [u8; 4],
 }
 
 impl Delegation {

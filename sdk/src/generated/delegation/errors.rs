@@ -20,8 +20,8 @@ pub enum DelegationError {
     UnknownVersion = 6004,
     /// The account did not sign: only its owner program can delegate it, by a signed call.
     AccountNotSigner = 6005,
-    /// The account has no owner program: the system program owns it.
-    NoOwnerProgram = 6006,
+    /// The account's address is not derived from the seeds and its owner program.
+    NotOwnersAddress = 6006,
     /// The account is not owned by the delegation program.
     NotOwned = 6007,
     /// The account's state does not fit the record: call reserve first.
@@ -52,8 +52,24 @@ pub enum DelegationError {
     WrongOwnerProgram = 6020,
     /// The receiver is not the one that paid the record's rent.
     WrongRentReceiver = 6021,
-    /// The length exceeds MAX_ACCOUNT_LEN.
+    /// The length exceeds MAX_STATE_LEN.
     TooLarge = 6022,
+    /// The commit was made for another delegation of the account.
+    WrongSession = 6023,
+    /// The authority is the zero address.
+    ZeroAuthority = 6024,
+    /// The staged buffer's content is not what was staged.
+    StagedContentChanged = 6025,
+    /// The payload's kind is neither KIND_STATE nor KIND_PATCH.
+    UnknownKind = 6026,
+    /// The patch ends in the middle of a range.
+    MalformedPatch = 6027,
+    /// The patch's ranges are not sorted, or overlap.
+    PatchOutOfOrder = 6028,
+    /// The patch writes past the account's new length.
+    PatchOutOfBounds = 6029,
+    /// The account was delegated in this very slot: undelegate it in a later one.
+    SameSlot = 6030,
 }
 
 impl DelegationError {
@@ -65,7 +81,7 @@ impl DelegationError {
         Self::AlreadyDelegated,
         Self::UnknownVersion,
         Self::AccountNotSigner,
-        Self::NoOwnerProgram,
+        Self::NotOwnersAddress,
         Self::NotOwned,
         Self::RecordTooSmall,
         Self::NotBegun,
@@ -82,6 +98,14 @@ impl DelegationError {
         Self::WrongOwnerProgram,
         Self::WrongRentReceiver,
         Self::TooLarge,
+        Self::WrongSession,
+        Self::ZeroAuthority,
+        Self::StagedContentChanged,
+        Self::UnknownKind,
+        Self::MalformedPatch,
+        Self::PatchOutOfOrder,
+        Self::PatchOutOfBounds,
+        Self::SameSlot,
     ];
 
     /// The code that a failed transaction carries.
@@ -103,7 +127,7 @@ impl DelegationError {
             Self::AlreadyDelegated => "AlreadyDelegated",
             Self::UnknownVersion => "UnknownVersion",
             Self::AccountNotSigner => "AccountNotSigner",
-            Self::NoOwnerProgram => "NoOwnerProgram",
+            Self::NotOwnersAddress => "NotOwnersAddress",
             Self::NotOwned => "NotOwned",
             Self::RecordTooSmall => "RecordTooSmall",
             Self::NotBegun => "NotBegun",
@@ -120,6 +144,14 @@ impl DelegationError {
             Self::WrongOwnerProgram => "WrongOwnerProgram",
             Self::WrongRentReceiver => "WrongRentReceiver",
             Self::TooLarge => "TooLarge",
+            Self::WrongSession => "WrongSession",
+            Self::ZeroAuthority => "ZeroAuthority",
+            Self::StagedContentChanged => "StagedContentChanged",
+            Self::UnknownKind => "UnknownKind",
+            Self::MalformedPatch => "MalformedPatch",
+            Self::PatchOutOfOrder => "PatchOutOfOrder",
+            Self::PatchOutOfBounds => "PatchOutOfBounds",
+            Self::SameSlot => "SameSlot",
         }
     }
 
@@ -134,7 +166,9 @@ impl DelegationError {
             Self::AccountNotSigner => {
                 "the account did not sign: only its owner program can delegate it, by a signed call"
             }
-            Self::NoOwnerProgram => "the account has no owner program: the system program owns it",
+            Self::NotOwnersAddress => {
+                "the account's address is not derived from the seeds and its owner program"
+            }
             Self::NotOwned => "the account is not owned by the delegation program",
             Self::RecordTooSmall => "the account's state does not fit the record: call reserve first",
             Self::NotBegun => "begin_delegate has not been called for this account",
@@ -152,7 +186,15 @@ impl DelegationError {
             }
             Self::WrongOwnerProgram => "the program is not the account's owner program",
             Self::WrongRentReceiver => "the receiver is not the one that paid the record's rent",
-            Self::TooLarge => "the length exceeds MAX_ACCOUNT_LEN",
+            Self::TooLarge => "the length exceeds MAX_STATE_LEN",
+            Self::WrongSession => "the commit was made for another delegation of the account",
+            Self::ZeroAuthority => "the authority is the zero address",
+            Self::StagedContentChanged => "the staged buffer's content is not what was staged",
+            Self::UnknownKind => "the payload's kind is neither KIND_STATE nor KIND_PATCH",
+            Self::MalformedPatch => "the patch ends in the middle of a range",
+            Self::PatchOutOfOrder => "the patch's ranges are not sorted, or overlap",
+            Self::PatchOutOfBounds => "the patch writes past the account's new length",
+            Self::SameSlot => "the account was delegated in this very slot: undelegate it in a later one",
         }
     }
 }

@@ -9,8 +9,10 @@ pub mod instructions;
 pub use self::accounts::Delegation;
 pub use self::errors::DelegationError;
 pub use self::instructions::{
-    BeginDelegate, Commit, CommitArgs, CommitBuffer, CommitBufferArgs, Delegate, DelegateArgs, Finalize,
-    Grow, GrowArgs, Reserve, ReserveArgs, Stage, StageArgs, Undelegate,
+    BeginDelegate, BeginDelegateArgs, Commit, CommitArgs, CommitBuffer, CommitBufferArgs, CommitPatch,
+    CommitPatchArgs, Delegate, DelegateArgs, Finalize, Grow, GrowArgs, Reserve, ReserveArgs, SetAuthority,
+    SetAuthorityArgs, Stage, StageArgs, Undelegate, UndelegateBuffer, UndelegateBufferArgs, Unstage,
+    Withdraw, WithdrawArgs,
 };
 use solana_address::Address;
 

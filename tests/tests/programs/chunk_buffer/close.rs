@@ -84,7 +84,7 @@ fn a_closed_buffer_that_is_given_lamports_in_the_same_transaction_is_no_buffer()
     ];
     for instruction in uses {
         let outcome = world.send(&[close.clone(), revive.clone(), instruction]);
-        refused(outcome, 2, InstructionError::AccountDataTooSmall);
+        refused(outcome, 2, InstructionError::IllegalOwner);
     }
     let args = chunk_buffer::InitArgs { seed: SEED.as_bytes(), payload_len: 10, chunk_size: 10 };
     let init = chunk_buffer::Init { authority: world.authority, buffer }.instruction(args);
@@ -121,9 +121,9 @@ fn a_closed_buffer_is_not_closed_again() {
     let buffer = world.create_buffer(SEED, 25, 10);
     let close = world.close(buffer, nobody());
     let outcome = world.send(&[close.clone(), close.clone()]);
-    refused(outcome, 1, InstructionError::AccountDataTooSmall);
+    refused(outcome, 1, InstructionError::IllegalOwner);
     landed(world.send(std::slice::from_ref(&close)));
-    refused(world.send(&[close]), 0, InstructionError::AccountDataTooSmall);
+    refused(world.send(&[close]), 0, InstructionError::IllegalOwner);
 }
 
 #[test]

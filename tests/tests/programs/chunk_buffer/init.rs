@@ -262,7 +262,7 @@ fn malformed_instruction_data_is_refused() {
         cut.data.truncate(len);
         refused(world.send(&[cut]), 0, InstructionError::InvalidInstructionData);
     }
-    for discriminator in [0, 5, 0xff] {
+    for discriminator in [0, 7, 0xff] {
         let mut unknown = whole.clone();
         unknown.data[0] = discriminator;
         refused(world.send(&[unknown]), 0, InstructionError::InvalidInstructionData);

@@ -1,5 +1,8 @@
 use committor_localnet::OWNER_PROGRAM_ID;
-use committor_sdk::chunk_buffer::{self, ChunkBufferError};
+use committor_sdk::{
+    chunk_buffer::{self, ChunkBufferError},
+    digest::{SEGMENT_LEN, payload_digest},
+};
 use committor_tests::{
     BufferBytes, DUPLICATE_MUTABLE_ACCOUNT, Format, Limits, World, every_flag_is_required, landed, pattern,
     refused,
@@ -186,6 +189,33 @@ fn a_sealed_buffer_takes_no_writes() {
         refused(world.send(&[write]), 0, ChunkBufferError::Sealed);
     }
     assert_eq!(world.data(&buffer), before);
+}
+
+/// A late resend must not undo the hashing of megabytes.
+#[test]
+fn the_same_bytes_once_more_do_not_start_the_hashing_over() {
+    let mut world = World::new();
+    let payload = pattern(SEGMENT_LEN + 10, 1);
+    let mut expected = BufferBytes::full(world.authority, payload.clone(), 1_024);
+    let buffer = world.forge_buffer(SEED, &expected);
+    let seal = world.seal(buffer, payload_digest(&payload));
+    landed(world.send(std::slice::from_ref(&seal)));
+    expected.digest = payload_digest(&payload[..SEGMENT_LEN]);
+    expected.hashed_segments = 1;
+    for offset in [0, SEGMENT_LEN - 1_024, SEGMENT_LEN] {
+        let chunk = &payload[offset..payload.len().min(offset + 1_024)];
+        let write = world.write(buffer, offset as u32, chunk);
+        landed(world.send(&[write]));
+        assert!(world.data(&buffer) == expected.data());
+    }
+    // One that differs in the last bit does, even of a segment that is not hashed yet.
+    let mut chunk = payload[SEGMENT_LEN..].to_vec();
+    *chunk.last_mut().unwrap() ^= 1;
+    let write = world.write(buffer, SEGMENT_LEN as u32, &chunk);
+    landed(world.send(&[write]));
+    expected.write(SEGMENT_LEN, &chunk);
+    assert_eq!(expected.hashed_segments, 0);
+    assert!(world.data(&buffer) == expected.data());
 }
 
 #[test]

@@ -160,6 +160,6 @@ fn nothing_is_committed_after_the_account_was_handed_back() {
 fn an_account_that_was_never_delegated_is_refused() {
     let mut world = World::new();
     world.own(1, &pattern(100, 1));
-    let commit = world.commit(owner_program::account(1), 1, 7, &pattern(100, 2));
+    let commit = world.commit(owner_program::account(&world.payer, 1), 1, 7, &pattern(100, 2));
     refused(world.send(&[commit]), 0, InstructionError::AccountDataTooSmall);
 }

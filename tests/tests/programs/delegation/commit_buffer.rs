@@ -223,7 +223,8 @@ fn an_account_that_is_no_buffer_is_refused() {
             refused(world.send(&[instruction]), 0, DelegationError::NotABuffer);
         }
     }
-    for other in [Address::new_from_array([9; 32]), owner_program::account(7), chunk_buffer::ID] {
+    for other in [Address::new_from_array([9; 32]), owner_program::account(&world.payer, 7), chunk_buffer::ID]
+    {
         for instruction in takers(&world, account, other) {
             refused(world.send(&[instruction]), 0, DelegationError::NotABuffer);
         }

@@ -1,8 +1,6 @@
 use committor_sdk::{address, delegation::DelegationError};
-use committor_tests::{World, landed, pattern, refused};
+use committor_tests::{MAX_STATE_LEN, World, landed, pattern, refused};
 use solana_system_interface::instruction as system;
-
-const MAX_ACCOUNT_LEN: usize = 10 * 1024 * 1024;
 
 #[test]
 fn an_account_grows_by_up_to_10_240_zeroes_a_call() {
@@ -17,7 +15,7 @@ fn an_account_grows_by_up_to_10_240_zeroes_a_call() {
         (10_341, 10_341),
         (20_582, 20_581),
         (20_582, 20_582),
-        (u32::try_from(MAX_ACCOUNT_LEN).unwrap(), 30_822),
+        (u32::try_from(MAX_STATE_LEN).unwrap(), 30_822),
     ];
     for (asked, reached) in calls {
         let grow = world.grow(account, asked);
@@ -69,18 +67,18 @@ fn growing_takes_the_rent_of_the_new_length_to_the_lamport() {
 }
 
 #[test]
-fn an_account_grows_to_ten_mebibytes_and_no_further() {
+fn an_account_grows_to_what_a_record_can_hold_and_no_further() {
     let mut world = World::new();
     let account = world.delegated(1, &pattern(100, 1));
-    for len in [MAX_ACCOUNT_LEN as u32 + 1, u32::MAX] {
+    for len in [MAX_STATE_LEN as u32 + 1, u32::MAX] {
         let grow = world.grow(account, len);
         refused(world.send(&[grow]), 0, DelegationError::TooLarge);
     }
-    world.edit(account, |data| data.resize(MAX_ACCOUNT_LEN - 1, 3));
-    world.give(account, world.rent(MAX_ACCOUNT_LEN));
-    let grow = world.grow(account, MAX_ACCOUNT_LEN as u32);
+    world.edit(account, |data| data.resize(MAX_STATE_LEN - 1, 3));
+    world.give(account, world.rent(MAX_STATE_LEN));
+    let grow = world.grow(account, MAX_STATE_LEN as u32);
     landed(world.send(&[grow.clone(), grow]));
-    assert_eq!(world.data(&account).len(), MAX_ACCOUNT_LEN);
+    assert_eq!(world.data(&account).len(), MAX_STATE_LEN);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn reserve(payer: Address, account: Address, len: u32) -> Instruction {
 
 #[test]
 fn the_first_call_makes_a_pending_record_of_up_to_10_240_bytes() {
-    let lens = [(0, 216), (1, 217), (10_023, 10_239), (10_024, 10_240), (10_025, 10_240), (30_000, 10_240)];
+    let lens = [(0, 248), (1, 249), (9_991, 10_239), (9_992, 10_240), (9_993, 10_240), (30_000, 10_240)];
     for (len, record_len) in lens {
         let mut world = World::new();
         let account = world.own(1, &pattern(100, 1));
@@ -43,7 +43,7 @@ fn each_further_call_adds_up_to_10_240_bytes() {
     let account = world.own(1, &pattern(30_000, 1));
     let record = address::record(&account);
     world.give(record, world.rent(40_000));
-    for expected in [10_240, 20_480, 30_216, 30_216] {
+    for expected in [10_240, 20_480, 30_248, 30_248] {
         let reserve = world.reserve(account, 30_000);
         landed(world.send(&[reserve]));
         assert_eq!(world.data(&record).len(), expected);
@@ -52,10 +52,10 @@ fn each_further_call_adds_up_to_10_240_bytes() {
     for len in [0, 100, 29_999] {
         let reserve = world.reserve(account, len);
         landed(world.send(&[reserve]));
-        assert_eq!(world.data(&record).len(), 30_216);
+        assert_eq!(world.data(&record).len(), 30_248);
     }
     let mut expected = RecordBytes::pending(account, world.payer).data();
-    expected.resize(30_216, 0);
+    expected.resize(30_248, 0);
     assert_eq!(world.data(&record), expected);
 }
 

@@ -1,6 +1,6 @@
 //! What makes a buffer unfit is tested for `commit_buffer` and `stage` together.
 
-use committor_sdk::{address, delegation::DelegationError};
+use committor_sdk::{address, delegation::DelegationError, digest::payload_digest};
 use committor_tests::{RecordBytes, World, landed, pattern, refused};
 
 #[test]
@@ -16,6 +16,7 @@ fn staging_is_noted_in_the_record_and_changes_nothing_else() {
             staged_buffer: buffer,
             staged_nonce: nonce,
             staged_commit_id: commit_id,
+            staged_digest: payload_digest(&pattern(len, 2)),
             ..world.record_bytes(account)
         };
         let stage = world.stage(account, nonce, commit_id, buffer);

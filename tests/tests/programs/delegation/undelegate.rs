@@ -3,23 +3,16 @@ use committor_sdk::{
     address, chunk_buffer,
     delegation::{self, DelegationError},
 };
-use committor_tests::{RECORD_LEN, RecordBytes, World, landed, pattern, refused};
+use committor_tests::{
+    BufferBytes, MAX_STATE_LEN, RECORD_LEN, RecordBytes, World, landed, patch, pattern, refused,
+};
 use solana_address::Address;
-use solana_instruction::{AccountMeta, Instruction};
+use solana_instruction::AccountMeta;
 use solana_instruction_error::InstructionError;
-
-/// What the delegation program calls in the owner program.
-fn restore(account: Address, record: Address, record_signs: bool) -> Instruction {
-    let accounts = vec![AccountMeta::new(account, false), AccountMeta::new_readonly(record, record_signs)];
-    let mut data = vec![165, 46, 84, 24, 33, 139, 162, 205];
-    data.extend_from_slice(&(RECORD_LEN as u32).to_le_bytes());
-    data.extend_from_slice(&100u32.to_le_bytes());
-    Instruction { program_id: OWNER_PROGRAM_ID, accounts, data }
-}
 
 #[test]
 fn the_owner_program_gets_the_account_back_with_the_state_of_the_last_commit() {
-    for len in [0, 1, 100, 1_024, 10_024, 10_025, 10_240] {
+    for len in [0, 1, 100, 1_024, 9_992, 9_993, 10_240] {
         let mut world = World::new();
         let account = world.delegated(1, &pattern(100, 1));
         world.give(account, world.rent(len));
@@ -46,11 +39,12 @@ fn an_account_that_was_never_committed_to_comes_back_as_it_was() {
     let account = world.own(1, &pattern(100, 1));
     let before = world.account(&account);
     let payer = world.lamports(&world.payer);
-    let instructions =
-        [owner_program::delegate(&world.payer, 1, &world.authority), world.undelegate(account)];
-    let fee = landed(world.send(&instructions)).fee;
+    let mut fees = landed(world.send(&[world.delegate(1)])).fee;
+    world.next_slot();
+    let undelegate = world.undelegate(account);
+    fees += landed(world.send(&[undelegate])).fee;
     assert_eq!(world.account(&account), before);
-    assert_eq!(world.lamports(&world.payer), payer - fee);
+    assert_eq!(world.lamports(&world.payer), payer - fees);
 }
 
 #[test]
@@ -77,29 +71,51 @@ fn an_account_of_more_than_10_240_bytes_comes_back_after_reservations_by_its_aut
     }
 }
 
+/// So that no account is longer than what comes back.
 #[test]
-fn an_account_that_no_record_can_hold_comes_back_once_it_is_shorter() {
-    const LONGEST: usize = 10 * 1024 * 1024 - RECORD_LEN;
-    for len in [LONGEST, LONGEST + 1] {
-        let mut world = World::new();
-        let account = world.delegated(1, &[]);
-        world.edit(account, |data| *data = pattern(len, 1));
-        world.give(account, world.rent(len));
-        let record = address::record(&account);
-        world.edit(record, |data| data.resize(RECORD_LEN + LONGEST, 0));
-        world.give(record, world.rent(RECORD_LEN + LONGEST));
-        let undelegate = world.undelegate(account);
-        if len > LONGEST {
-            let outcome = world.send(std::slice::from_ref(&undelegate));
-            refused(outcome, 0, InstructionError::InvalidRealloc);
-            let commit = world.commit(account, 1, 7, &pattern(100, 2));
-            landed(world.send(&[commit, undelegate]));
-            assert_eq!(world.data(&account), pattern(100, 2));
-        } else {
-            landed(world.send(&[undelegate]));
-            assert!(world.data(&account) == pattern(LONGEST, 1));
-        }
+fn the_longest_state_comes_back_and_a_longer_one_is_never_committed() {
+    let mut world = World::new();
+    let account = world.delegated(1, &[]);
+    world.edit(account, |data| *data = pattern(MAX_STATE_LEN, 1));
+    world.give(account, world.rent(10 * 1024 * 1024));
+
+    // In one chunk, or the bitmap would take the room of some of the payload.
+    let longer = BufferBytes::sealed(world.authority, pattern(MAX_STATE_LEN + 1, 2), u32::MAX);
+    let longer = world.forge_buffer("longer", &longer);
+    let refusals = [
+        world.grow(account, MAX_STATE_LEN as u32 + 1),
+        world.commit_buffer(account, 1, 7, longer),
+        world.commit_patch(account, 1, 7, &patch(MAX_STATE_LEN + 1, &[])),
+        world.undelegate_buffer(account, 1, 7, longer),
+    ];
+    for instruction in refusals {
+        refused(world.send(&[instruction]), 0, DelegationError::TooLarge);
     }
+
+    let record = address::record(&account);
+    world.edit(record, |data| data.resize(RECORD_LEN + MAX_STATE_LEN, 0));
+    world.give(record, world.rent(RECORD_LEN + MAX_STATE_LEN));
+    let undelegate = world.undelegate(account);
+    landed(world.send(&[undelegate]));
+    assert!(world.data(&account) == pattern(MAX_STATE_LEN, 1));
+}
+
+#[test]
+fn an_account_is_not_undelegated_in_the_slot_of_its_delegation() {
+    let mut world = World::new();
+    let account = world.own(1, &pattern(100, 1));
+    let delegate = world.delegate(1);
+    let undelegate = world.undelegate(account);
+    let outcome = world.send(&[delegate.clone(), undelegate.clone()]);
+    refused(outcome, 1, DelegationError::SameSlot);
+    landed(world.send(&[delegate]));
+    refused(world.send(std::slice::from_ref(&undelegate)), 0, DelegationError::SameSlot);
+    // Anything else can be done in it.
+    let commit = world.commit(account, 1, 7, &pattern(100, 2));
+    landed(world.send(&[commit]));
+    world.next_slot();
+    landed(world.send(&[undelegate]));
+    assert_eq!(world.data(&account), pattern(100, 2));
 }
 
 #[test]
@@ -140,9 +156,10 @@ fn another_owner_program_is_refused() {
 #[test]
 fn the_records_rent_goes_to_who_paid_it() {
     let mut world = World::new();
-    let account = world.own(1, &pattern(100, 1));
     let sponsor = world.signer("sponsor");
+    let account = world.own_by(sponsor, 1, &pattern(100, 1));
     landed(world.send(&[owner_program::delegate(&sponsor, 1, &world.authority)]));
+    world.next_slot();
     let mut undelegate = world.undelegate(account);
     for receiver in [world.payer, world.authority, Address::new_from_array([9; 32])] {
         undelegate.accounts[4].pubkey = receiver;
@@ -158,9 +175,10 @@ fn the_records_rent_goes_to_who_paid_it() {
 #[test]
 fn the_authority_can_be_the_one_that_paid() {
     let mut world = World::new();
-    let account = world.own(1, &pattern(100, 1));
     let authority = world.authority;
+    let account = world.own_by(authority, 1, &pattern(100, 1));
     landed(world.send(&[owner_program::delegate(&authority, 1, &authority)]));
+    world.next_slot();
     let before = world.lamports(&authority);
     let mut undelegate = world.undelegate(account);
     undelegate.accounts[4].pubkey = authority;
@@ -198,34 +216,15 @@ fn an_owner_program_without_code_loses_nothing() {
 }
 
 #[test]
-fn further_accounts_are_passed_on() {
+fn further_accounts_are_passed_on_and_the_authoritys_signature_is_not() {
     let mut world = World::new();
     let account = world.delegated(1, &pattern(100, 1));
     let mut undelegate = world.undelegate(account);
     undelegate.accounts.push(AccountMeta::new_readonly(chunk_buffer::ID, false));
     undelegate.accounts.push(AccountMeta::new(Address::new_from_array([9; 32]), false));
+    undelegate.accounts.push(AccountMeta::new(world.authority, true));
+    undelegate.accounts.push(AccountMeta::new(world.payer, true));
     landed(world.send(&[undelegate]));
-    assert_eq!(world.data(&account), pattern(100, 1));
-}
-
-#[test]
-fn nobody_but_the_delegation_program_restores_a_state() {
-    let mut world = World::new();
-    let account = world.own(1, &pattern(100, 1));
-    let record = address::record(&account);
-    let stranger = world.signer("stranger");
-
-    // The account's record does not sign for strangers.
-    let instruction = restore(account, record, false);
-    refused(world.send(&[instruction]), 0, InstructionError::MissingRequiredSignature);
-    // One that signs is not the account's record.
-    world.forge(stranger, OWNER_PROGRAM_ID, pattern(500, 9));
-    let instruction = restore(account, stranger, true);
-    refused(world.send(&[instruction]), 0, InstructionError::MissingRequiredSignature);
-    // Not even a record of another account.
-    let other = world.delegated(2, &pattern(100, 1));
-    let instruction = restore(account, address::record(&other), false);
-    refused(world.send(&[instruction]), 0, InstructionError::MissingRequiredSignature);
     assert_eq!(world.data(&account), pattern(100, 1));
 }
 
@@ -235,31 +234,62 @@ fn an_account_that_came_back_can_be_delegated_anew() {
     let account = world.delegated(1, &pattern(100, 1));
     let commits = [1, 2, 3].map(|nonce| world.commit(account, nonce, nonce, &pattern(100, 2)));
     landed(world.send(&commits));
-    let first = world.record(&account).delegated_slot;
+    let first = world.record(&account).session;
     let undelegate = world.undelegate(account);
     landed(world.send(&[undelegate]));
 
     world.warp_to(first + 10);
-    landed(world.send(&[owner_program::delegate(&world.payer, 1, &world.authority)]));
-    let expected = RecordBytes { delegated_slot: first + 10, ..world.record_bytes(account) };
+    landed(world.send(&[world.delegate(1)]));
+    let expected = RecordBytes { session: first + 10, ..world.record_bytes(account) };
     assert_eq!(world.data(&address::record(&account)), expected.data());
     assert_eq!(world.data(&account), pattern(100, 2));
     // Nonces begin again.
-    let [_, _, stale] = commits;
-    refused(world.send(&[stale]), 0, DelegationError::WrongNonce);
     let commit = world.commit(account, 1, 9, &pattern(100, 3));
     landed(world.send(&[commit]));
+}
+
+/// The first commit of a delegation would fit the next one too, by its nonce.
+#[test]
+fn nothing_made_for_one_delegation_is_accepted_in_the_next() {
+    let mut world = World::new();
+    let account = world.delegated(1, &pattern(100, 1));
+    let buffer = world.forge_sealed("next", pattern(100, 2));
+    let stale = [
+        world.commit(account, 1, 7, &pattern(100, 2)),
+        world.commit_patch(account, 1, 7, &patch(100, &[(0, &[2])])),
+        world.commit_buffer(account, 1, 7, buffer),
+        world.stage(account, 1, 7, buffer),
+        world.undelegate_buffer(account, 1, 7, buffer),
+    ];
+    let undelegate = world.undelegate(account);
+    landed(world.send(&[stale[0].clone(), undelegate]));
+    // In the slot of the undelegation: the first that a session can be of.
+    landed(world.send(&[world.delegate(1)]));
+    world.next_slot();
+    let before = (world.account(&account), world.account(&address::record(&account)));
+    for instruction in stale {
+        refused(world.send(&[instruction]), 0, DelegationError::WrongSession);
+    }
+    // Before the nonce and before what is staged.
+    let wrong = world.stage(account, 1, 7, buffer);
+    world.edit_record(&account, |record| record.session += 1);
+    refused(world.send(&[wrong]), 0, DelegationError::WrongSession);
+    world.edit_record(&account, |record| record.session -= 1);
+    assert_eq!((world.account(&account), world.account(&address::record(&account))), before);
 }
 
 #[test]
 fn committing_undelegating_and_delegating_anew_share_a_transaction() {
     let mut world = World::new();
     let account = world.delegated(1, &pattern(100, 1));
+    let next = delegation::Commit { authority: world.authority, account, record: address::record(&account) };
+    let args =
+        delegation::CommitArgs { session: world.slot(), nonce: 1, commit_id: 8, data: &pattern(100, 3) };
     let instructions = [
         world.commit(account, 1, 7, &pattern(100, 2)),
         world.undelegate(account),
-        owner_program::delegate(&world.payer, 1, &world.authority),
-        world.commit(account, 1, 8, &pattern(100, 3)),
+        world.delegate(1),
+        next.instruction(args),
     ];
     landed(world.send(&instructions));
     let expected = RecordBytes { nonce: 1, commit_id: 8, ..world.record_bytes(account) };

@@ -4,10 +4,14 @@
 
 mod close;
 mod init;
+mod resize;
 mod seal;
+mod set_authority;
 mod write;
 
 pub use self::close::Close;
 pub use self::init::{Init, InitArgs};
+pub use self::resize::{Resize, ResizeArgs};
 pub use self::seal::{Seal, SealArgs};
+pub use self::set_authority::{SetAuthority, SetAuthorityArgs};
 pub use self::write::{Write, WriteArgs};

@@ -12,6 +12,7 @@ use solana_instruction::{AccountMeta, Instruction};
 ///
 /// A payload of up to one segment takes one call, and its digest is the plain SHA-256 of the bytes. A longer one
 /// takes one call per segment: `digest(0) = SHA-256(segment 0)`, `digest(n) = SHA-256(digest(n - 1) ‖ segment n)`.
+/// The digest names the content together with the payload's length: never compare digests alone.
 ///
 /// # Accounts
 /// 0. `[signer]` `authority`: The buffer's authority.

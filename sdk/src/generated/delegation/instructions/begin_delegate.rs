@@ -4,19 +4,22 @@
 
 use super::super::ID;
 use alloc::vec;
+use borsh::BorshSerialize;
 use solana_address::Address;
 use solana_instruction::{AccountMeta, Instruction};
 
 /// First half of delegating, called by the owner program: copies the account's state into its record.
 ///
+/// `seeds` are those of the account's address, bump included, one after the other.
+///
 /// # Accounts
-/// 0. `[writable, signer]` `payer`: Pays the record's rent.
+/// 0. `[writable, signer]` `payer`: Pays the record's rent, and gets it back in the end.
 /// 1. `account`: The account, still its owner program's, which signs for it.
 /// 2. `[writable]` `record`: Its record.
 /// 3. `system_program`: always `11111111111111111111111111111111`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BeginDelegate {
-    /// Pays the record's rent.
+    /// Pays the record's rent, and gets it back in the end.
     pub payer: Address,
     /// The account, still its owner program's, which signs for it.
     pub account: Address,
@@ -24,12 +27,22 @@ pub struct BeginDelegate {
     pub record: Address,
 }
 
+/// The arguments of [`BeginDelegate`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize)]
+pub struct BeginDelegateArgs<'a> {
+    /// The argument `seeds`.
+    pub seeds: &'a [u8],
+}
+
 impl BeginDelegate {
     /// The bytes that the instruction's data starts with.
     pub const DISCRIMINATOR: &'static [u8] = &[2];
 
     /// Builds the instruction.
-    pub fn instruction(&self) -> Instruction {
+    ///
+    /// # Panics
+    /// If an argument has more than `u32::MAX` items, which no transaction could carry.
+    pub fn instruction(&self, args: BeginDelegateArgs<'_>) -> Instruction {
         let accounts = vec![
             AccountMeta::new(self.payer, true),
             AccountMeta::new_readonly(self.account, false),
@@ -39,7 +52,8 @@ impl BeginDelegate {
                 false,
             ),
         ];
-        let data = Self::DISCRIMINATOR.to_vec();
+        let mut data = Self::DISCRIMINATOR.to_vec();
+        borsh::to_writer(&mut data, &args).expect("a `Vec` takes all that an argument can encode to");
         Instruction { program_id: ID, accounts, data }
     }
 }

@@ -10,8 +10,9 @@ use solana_instruction::{AccountMeta, Instruction};
 
 /// Makes `data` the account's state.
 ///
-/// `nonce` must be that of the last commit plus one. `commit_id` is the caller's and is kept in the record, so that
-/// a client can tell whether its commit is the one that landed.
+/// `session` is the record's: it changes with every delegation. `nonce` must be that of the last commit plus one.
+/// `commit_id` is the caller's and is kept in the record, so that a client can tell whether its commit is the one that
+/// landed.
 ///
 /// # Accounts
 /// 0. `[signer]` `authority`
@@ -30,6 +31,8 @@ pub struct Commit {
 /// The arguments of [`Commit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize)]
 pub struct CommitArgs<'a> {
+    /// The argument `session`.
+    pub session: u64,
     /// The argument `nonce`.
     pub nonce: u64,
     /// The argument `commit_id`.

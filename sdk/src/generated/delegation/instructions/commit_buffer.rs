@@ -8,13 +8,14 @@ use borsh::BorshSerialize;
 use solana_address::Address;
 use solana_instruction::{AccountMeta, Instruction};
 
-/// Makes the payload of a sealed buffer of the same authority the account's state.
+/// Makes the payload of a sealed buffer of the same authority the account's state (`kind` 0), or applies it as a patch
+/// (`kind` 1).
 ///
 /// # Accounts
 /// 0. `[signer]` `authority`
 /// 1. `[writable]` `account`: The delegated account.
 /// 2. `[writable]` `record`: Its record.
-/// 3. `buffer`: The sealed buffer that holds the new state.
+/// 3. `buffer`: The sealed buffer that holds the new state, or a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitBuffer {
     /// The account `authority`.
@@ -23,17 +24,21 @@ pub struct CommitBuffer {
     pub account: Address,
     /// Its record.
     pub record: Address,
-    /// The sealed buffer that holds the new state.
+    /// The sealed buffer that holds the new state, or a patch.
     pub buffer: Address,
 }
 
 /// The arguments of [`CommitBuffer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize)]
 pub struct CommitBufferArgs {
+    /// The argument `session`.
+    pub session: u64,
     /// The argument `nonce`.
     pub nonce: u64,
     /// The argument `commit_id`.
     pub commit_id: u64,
+    /// The argument `kind`.
+    pub kind: u8,
 }
 
 impl CommitBuffer {

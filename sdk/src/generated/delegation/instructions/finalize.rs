@@ -7,7 +7,7 @@ use alloc::vec;
 use solana_address::Address;
 use solana_instruction::{AccountMeta, Instruction};
 
-/// Makes the staged state the account's state.
+/// Applies what is staged.
 ///
 /// # Accounts
 /// 0. `[signer]` `authority`

@@ -11,7 +11,7 @@ use solana_instruction::{AccountMeta, Instruction};
 /// Makes room for a state of `len` bytes in the account's record, at most 10,240 bytes a call.
 ///
 /// Needed only where a state is larger than one instruction can make room for: before an owner program delegates an
-/// account of more than 10,024 bytes, and before an account of more than 10,240 bytes is undelegated. The record is
+/// account of more than 9,992 bytes, and before an account of more than 10,240 bytes is undelegated. The record is
 /// created if there is none; beyond that, rent is the caller's to transfer.
 ///
 /// # Accounts

@@ -8,13 +8,13 @@ use borsh::BorshSerialize;
 use solana_address::Address;
 use solana_instruction::{AccountMeta, Instruction};
 
-/// Names a sealed buffer as the account's next state, without changing the account yet.
+/// Names a sealed buffer as the account's next state, or a patch to it, without changing the account yet.
 ///
 /// # Accounts
 /// 0. `[signer]` `authority`
 /// 1. `account`: The delegated account.
 /// 2. `[writable]` `record`: Its record.
-/// 3. `buffer`: The sealed buffer that holds the next state.
+/// 3. `buffer`: The sealed buffer that holds the next state, or a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage {
     /// The account `authority`.
@@ -23,17 +23,21 @@ pub struct Stage {
     pub account: Address,
     /// Its record.
     pub record: Address,
-    /// The sealed buffer that holds the next state.
+    /// The sealed buffer that holds the next state, or a patch.
     pub buffer: Address,
 }
 
 /// The arguments of [`Stage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize)]
 pub struct StageArgs {
+    /// The argument `session`.
+    pub session: u64,
     /// The argument `nonce`.
     pub nonce: u64,
     /// The argument `commit_id`.
     pub commit_id: u64,
+    /// The argument `kind`.
+    pub kind: u8,
 }
 
 impl Stage {
