@@ -21,6 +21,7 @@ mod delegation {
     mod records;
     mod reserve;
     mod restore;
+    mod sequences;
     mod set_authority;
     mod stage;
     mod undelegate;
