@@ -20,11 +20,15 @@ struct Step {
 
 const FORMAT: &[&str] = &["fmt", "--all", "--check"];
 const CLIPPY: &[&str] = &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"];
+/// With the whole workspace's features, as the tests have built it.
+const BINARY: &[&str] = &["build", "--locked", "--workspace", "--bin", "committor"];
+/// A workspace of its own: Anchor's released client needs older Agave crates.
+const EXAMPLE: &str = "examples/anchor-client";
 const DOCUMENTATION: &[&str] = &["doc", "--locked", "--workspace", "--no-deps"];
 
 /// The cheap checks come first, and each generated thing after what it is generated from: the first failure is then the
 /// cause and not a consequence.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 12] = [
     Step { name: "format", folder: "", cargo_args: FORMAT, repair: "cargo fmt --all" },
     Step {
         name: "format of the programs",
@@ -59,6 +63,24 @@ const STEPS: [Step; 9] = [
     Step { name: "IDLs", folder: "", cargo_args: &["xtask", "idl", "--check"], repair: idl::REPAIR },
     Step { name: "SDK", folder: "", cargo_args: &["xtask", "sdk", "--check"], repair: sdk::REPAIR },
     Step { name: "compute units", folder: "", cargo_args: &["xtask", "cu", "--check"], repair: cu::REPAIR },
+    Step {
+        name: "format of the example",
+        folder: EXAMPLE,
+        cargo_args: &["fmt", "--check"],
+        repair: "cd examples/anchor-client && cargo fmt",
+    },
+    Step {
+        name: "binary for the example",
+        folder: "",
+        cargo_args: BINARY,
+        repair: "cargo build --workspace",
+    },
+    Step {
+        name: "example with Anchor's client",
+        folder: EXAMPLE,
+        cargo_args: &["test", "--locked"],
+        repair: "cd examples/anchor-client && cargo test",
+    },
 ];
 
 pub(crate) fn run() -> Result<()> {

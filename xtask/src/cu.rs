@@ -1,9 +1,12 @@
 //! `cargo xtask cu`: the table of compute units.
 
+use std::process::Command;
+
 use anyhow::Result;
 use clap::Args;
 
 use crate::process::{self, cargo};
+use crate::repository;
 
 /// The command that repairs a failing check.
 pub(crate) const REPAIR: &str = "cargo xtask cu";
@@ -21,9 +24,12 @@ pub(crate) struct Options {
 
 /// Starts the tool that measures. It lives with the tests because it needs the virtual machine and the SDK, which this
 /// crate must do without.
+///
+/// Built with the whole workspace's features and then started, rather than by `cargo run --package`: that would choose
+/// other features, and compile hundreds of dependencies once more.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let mut measure = cargo();
-    measure.args(["run", "--quiet", "--package", "committor-tests", "--bin", "cu", "--"]);
+    process::run(cargo().args(["build", "--quiet", "--locked", "--workspace", "--bin", "cu"]))?;
+    let mut measure = Command::new(repository::target().join("debug/cu"));
     measure.args(options.check.then_some("--check")).args(options.json.then_some("--json"));
     process::run(&mut measure)
 }
