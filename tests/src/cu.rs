@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use solana_address::Address;
 use solana_instruction::Instruction;
 
-use crate::{BufferBytes, RECORD_LEN, World, landed, pattern};
+use crate::{BufferBytes, PATCH, RECORD_LEN, World, landed, patch, pattern};
 
 const SEED: &str = "buffer";
 const CHUNK_SIZE: u32 = 3_856;
@@ -54,15 +54,22 @@ pub fn measure() -> Vec<Row> {
     init(&mut table);
     write(&mut table);
     seal(&mut table);
+    resize(&mut table);
+    set_buffer_authority(&mut table);
     close(&mut table);
     table.program = "delegation";
     reserve(&mut table);
     delegate(&mut table);
     grow(&mut table);
     commit(&mut table);
+    commit_patch(&mut table);
     commit_buffer(&mut table);
     stage_and_finalize(&mut table);
+    unstage(&mut table);
+    set_authority(&mut table);
+    withdraw(&mut table);
     undelegate(&mut table);
+    undelegate_buffer(&mut table);
     table.rows
 }
 
@@ -99,6 +106,16 @@ fn write(table: &mut Table) {
         let write = world.write(buffer, len as u32, &pattern(len, 1));
         table.add(&mut world, "write", format!("chunk of {}", bytes(len)), write);
     }
+    // Compares the bytes with those that are there, and finds a difference in the last one.
+    let len = 3_856;
+    let mut world = World::new();
+    world.payer = world.authority;
+    let full = BufferBytes::full(world.authority, pattern(10 * len, 1), len as u32);
+    let buffer = world.forge_buffer(SEED, &BufferBytes { hashed_segments: 1, ..full });
+    let mut chunk = pattern(len, 1);
+    chunk[len - 1] ^= 1;
+    let write = world.write(buffer, 0, &chunk);
+    table.add(&mut world, "write", format!("chunk of {}, hashing begun", bytes(len)), write);
 }
 
 fn seal(table: &mut Table) {
@@ -110,6 +127,29 @@ fn seal(table: &mut Table) {
         let seal = world.seal(buffer, digest);
         table.add(&mut world, "seal", format!("payload of {}", bytes(payload_len)), seal);
     }
+}
+
+fn resize(table: &mut Table) {
+    let cases = [
+        (100_000, 110_240, "10,240 bytes longer"),
+        (100_000, 89_760, "10,240 bytes shorter"),
+        (MAX_PAYLOAD_LEN, 0, "cut down to nothing"),
+    ];
+    for (old, new, what) in cases {
+        let mut world = World::new();
+        let buffer = BufferBytes::full(world.authority, pattern(old, 1), CHUNK_SIZE);
+        let buffer = world.forge_buffer(SEED, &buffer);
+        world.give(buffer, world.rent(10_240));
+        let resize = world.resize(buffer, new, world.payer);
+        table.add(&mut world, "resize", format!("payload of {}, {what}", bytes(old)), resize);
+    }
+}
+
+fn set_buffer_authority(table: &mut Table) {
+    let mut world = World::new();
+    let buffer = world.forge_sealed(SEED, pattern(10_240, 1));
+    let set_authority = world.set_buffer_authority(buffer, world.payer);
+    table.add(&mut world, "set_authority", "any length".to_owned(), set_authority);
 }
 
 fn close(table: &mut Table) {
@@ -152,7 +192,7 @@ fn reserve(table: &mut Table) {
 }
 
 fn delegate(table: &mut Table) {
-    for len in [0, 1_024, 10_000] {
+    for len in [0, 1_024, 10_240 - RECORD_LEN] {
         let mut world = World::new();
         world.own(number(&world), &pattern(len, 1));
         let delegate = world.delegate(number(&world));
@@ -193,6 +233,26 @@ fn commit(table: &mut Table) {
     }
 }
 
+/// So many ranges of `len` bytes, spread over a state of `state_len`.
+fn ranges(state_len: usize, count: usize, len: usize) -> Vec<u8> {
+    let range = pattern(len, 2);
+    let apart = (state_len - len) / count;
+    let ranges: Vec<(u32, &[u8])> =
+        (0..count).map(|index| ((index * apart) as u32, range.as_slice())).collect();
+    patch(state_len, &ranges)
+}
+
+fn commit_patch(table: &mut Table) {
+    let state_len = 10_240;
+    for (count, len, what) in [(1, 200, "one range of 200"), (10, 20, "10 ranges of 20")] {
+        let (mut world, account) = delegated(0);
+        world.edit(account, |data| *data = pattern(state_len, 1));
+        world.give(account, world.rent(state_len));
+        let commit = world.commit_patch(account, 1, 1, &ranges(state_len, count, len));
+        table.add(&mut world, "commit_patch", format!("{what} bytes, in {}", bytes(state_len)), commit);
+    }
+}
+
 fn commit_buffer(table: &mut Table) {
     for (old, new) in [(10_240, 10_240), (871_520, 871_520), (0, 10_240)] {
         let (mut world, account) = delegated(0);
@@ -202,6 +262,14 @@ fn commit_buffer(table: &mut Table) {
         let commit = world.commit_buffer(account, 1, 1, buffer);
         table.add(&mut world, "commit_buffer", change(old, new), commit);
     }
+    let state_len = 871_520;
+    let (mut world, account) = delegated(0);
+    world.edit(account, |data| *data = pattern(state_len, 1));
+    world.give(account, world.rent(state_len));
+    let buffer = world.forge_sealed(SEED, ranges(state_len, 100, 100));
+    let commit = world.commit_buffer_as(PATCH, account, 1, 1, buffer);
+    let case = format!("a patch of 100 ranges of 100 bytes, in {}", bytes(state_len));
+    table.add(&mut world, "commit_buffer", case, commit);
 }
 
 fn stage_and_finalize(table: &mut Table) {
@@ -216,6 +284,28 @@ fn stage_and_finalize(table: &mut Table) {
     table.add(&mut world, "finalize", bytes(len), finalize);
 }
 
+fn unstage(table: &mut Table) {
+    let (mut world, account) = delegated(100);
+    let buffer = world.forge_sealed(SEED, pattern(100, 2));
+    let stage = world.stage(account, 1, 1, buffer);
+    landed(world.send(&[stage]));
+    let unstage = world.unstage(account);
+    table.add(&mut world, "unstage", "any length".to_owned(), unstage);
+}
+
+fn set_authority(table: &mut Table) {
+    let (mut world, account) = delegated(100);
+    let set_authority = world.set_authority(account, world.payer);
+    table.add(&mut world, "set_authority", "any length".to_owned(), set_authority);
+}
+
+fn withdraw(table: &mut Table) {
+    let (mut world, account) = delegated(100);
+    world.give(account, 1_000);
+    let withdraw = world.withdraw(account, world.payer, 1_000);
+    table.add(&mut world, "withdraw", "any length".to_owned(), withdraw);
+}
+
 fn undelegate(table: &mut Table) {
     for len in [1_024, 10_240] {
         let (mut world, account) = delegated(0);
@@ -224,6 +314,18 @@ fn undelegate(table: &mut Table) {
         let undelegate = world.undelegate(account);
         let case = format!("{}, with the example owner program", bytes(len));
         table.add(&mut world, "undelegate", case, undelegate);
+    }
+}
+
+fn undelegate_buffer(table: &mut Table) {
+    for len in [1_024, 10_240, 871_520] {
+        let (mut world, account) = delegated(0);
+        world.edit(account, |data| *data = pattern(len, 1));
+        world.give(account, world.rent(len));
+        let buffer = world.forge_sealed(SEED, pattern(len, 2));
+        let undelegate = world.undelegate_buffer(account, 1, 1, buffer);
+        let case = format!("{}, with the example owner program", bytes(len));
+        table.add(&mut world, "undelegate_buffer", case, undelegate);
     }
 }
 

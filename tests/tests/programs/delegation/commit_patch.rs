@@ -7,6 +7,9 @@ use committor_tests::{
 use solana_address::Address;
 use solana_system_interface::instruction as system;
 
+/// Ranges with their offsets.
+type Ranges<'a> = &'a [(u32, &'a [u8])];
+
 /// How a patch comes.
 #[derive(Clone, Copy, Debug)]
 enum Way {
@@ -69,7 +72,7 @@ fn is_refused(patch: &[u8], error: DelegationError) {
 }
 
 /// The state of 100 bytes with the ranges written over it.
-fn with(ranges: &[(u32, &[u8])]) -> Vec<u8> {
+fn with(ranges: Ranges) -> Vec<u8> {
     let mut state = pattern(100, 1);
     for (offset, bytes) in ranges {
         let offset = *offset as usize;
@@ -81,7 +84,7 @@ fn with(ranges: &[(u32, &[u8])]) -> Vec<u8> {
 #[test]
 fn the_ranges_change_and_no_other_byte_does() {
     let (long, whole) = (pattern(60, 2), pattern(100, 2));
-    let cases: [&[(u32, &[u8])]; 14] = [
+    let cases: [Ranges; 14] = [
         &[],
         &[(0, &[200])],
         &[(99, &[200])],
@@ -114,7 +117,7 @@ fn the_account_gets_the_new_length_and_new_bytes_are_zero() {
         if len > 0 {
             expected[0] = 200;
             expected[len - 1] = 201;
-            let ranges: &[(u32, &[u8])] =
+            let ranges: Ranges =
                 if len == 1 { &[(0, &[201])] } else { &[(0, &[200]), (len as u32 - 1, &[201])] };
             becomes(&patch(len, ranges), &expected);
         }
@@ -135,7 +138,7 @@ fn what_was_cut_off_does_not_come_back() {
 
 #[test]
 fn a_range_past_the_new_length_is_refused() {
-    let cases: [(usize, &[(u32, &[u8])]); 12] = [
+    let cases: [(usize, Ranges); 12] = [
         (100, &[(100, &[1])]),
         (100, &[(99, &[1, 2])]),
         (100, &[(101, &[])]),
@@ -157,7 +160,7 @@ fn a_range_past_the_new_length_is_refused() {
 
 #[test]
 fn ranges_that_are_not_sorted_or_overlap_are_refused() {
-    let cases: [&[(u32, &[u8])]; 9] = [
+    let cases: [Ranges; 9] = [
         &[(1, &[1]), (0, &[1])],
         &[(50, &[1, 2, 3]), (10, &[1])],
         &[(0, &[1, 2]), (1, &[1])],

@@ -128,6 +128,28 @@ fn another_record_is_refused() {
     refused(world.send(&[instruction]), 0, DelegationError::RecordMismatch);
 }
 
+/// Its content is whatever its authority commits.
+#[test]
+fn a_delegated_account_with_the_content_of_a_record_is_no_record() {
+    let mut world = World::new();
+    let account = world.own(1, &pattern(100, 1));
+    let pending = RecordBytes::pending(account, world.payer);
+    let forgeries = [pending, RecordBytes { owner_program: OWNER_PROGRAM_ID, ..pending }];
+    for (number, forged) in (2..).zip(forgeries) {
+        let forgery = world.delegated(number, &[forged.data(), vec![9; 100]].concat());
+        let mut instruction = world.delegate(1);
+        instruction.accounts[2].pubkey = forgery;
+        refused(world.send(&[instruction]), 0, DelegationError::RecordMismatch);
+    }
+    // Nor of the second half alone.
+    let account = begun(&mut world, &pattern(100, 1));
+    let forged = RecordBytes { owner_program: OWNER_PROGRAM_ID, ..pending };
+    let forgery = world.delegated(4, &[forged.data(), vec![9; 100]].concat());
+    let mut instruction = delegate(world.payer, account);
+    instruction.accounts[2].pubkey = forgery;
+    refused(world.send(&[instruction]), 0, DelegationError::RecordMismatch);
+}
+
 /// Making a reservation costs a stranger some rent, which the account's delegation must not depend on.
 #[test]
 fn a_reservation_by_a_stranger_does_not_stand_in_the_way() {

@@ -278,6 +278,23 @@ fn nothing_made_for_one_delegation_is_accepted_in_the_next() {
     assert_eq!((world.account(&account), world.account(&address::record(&account))), before);
 }
 
+/// So that no session is that of two delegations.
+#[test]
+fn one_slot_sees_no_more_than_one_delegation_of_an_account() {
+    let mut world = World::new();
+    let account = world.delegated(1, &pattern(100, 1));
+    let first = world.session(account);
+    let (undelegate, delegate) = (world.undelegate(account), world.delegate(1));
+    let twice = [undelegate.clone(), delegate.clone(), undelegate.clone(), delegate.clone()];
+    refused(world.send(&twice), 2, DelegationError::SameSlot);
+    landed(world.send(&[undelegate.clone(), delegate.clone()]));
+    assert_eq!(world.session(account), first + 1);
+    refused(world.send(std::slice::from_ref(&undelegate)), 0, DelegationError::SameSlot);
+    world.next_slot();
+    landed(world.send(&[undelegate, delegate]));
+    assert_eq!(world.session(account), first + 2);
+}
+
 #[test]
 fn committing_undelegating_and_delegating_anew_share_a_transaction() {
     let mut world = World::new();
