@@ -60,6 +60,8 @@ pub struct RecordBytes {
     pub version: u8,
     /// [`STATE`] or [`PATCH`].
     pub staged_kind: u8,
+    /// Length of the staged payload.
+    pub staged_len: u32,
 }
 
 impl RecordBytes {
@@ -80,6 +82,7 @@ impl RecordBytes {
             state: PENDING,
             version: 1,
             staged_kind: STATE,
+            staged_len: 0,
         }
     }
 
@@ -98,7 +101,8 @@ impl RecordBytes {
         for number in numbers {
             data.extend_from_slice(&number.to_le_bytes());
         }
-        data.extend_from_slice(&[self.state, self.version, bump, self.staged_kind, 0, 0, 0, 0]);
+        data.extend_from_slice(&[self.state, self.version, bump, self.staged_kind]);
+        data.extend_from_slice(&self.staged_len.to_le_bytes());
         assert_eq!(data.len(), RECORD_LEN);
         data
     }

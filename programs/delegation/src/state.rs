@@ -65,8 +65,8 @@ pub struct Delegation {
     pub bump: u8,
     /// Whether the staged payload is a state (0) or a patch (1).
     pub staged_kind: u8,
-    /// Zero.
-    pub reserved: [u8; 4],
+    /// Length of the staged buffer's payload in bytes: it belongs to the digest.
+    pub staged_len: u32,
 }
 
 const _: () = assert!(STATE_OFFSET == 8 + core::mem::size_of::<Delegation>());
@@ -135,6 +135,7 @@ impl Delegation {
     pub(crate) fn unstage(&mut self) {
         self.staged_buffer = Address::default();
         self.staged_digest = [0; 32];
+        self.staged_len = 0;
         self.staged_nonce = 0;
         self.staged_commit_id = 0;
         self.staged_kind = KIND_STATE;

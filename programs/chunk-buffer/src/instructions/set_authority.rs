@@ -14,6 +14,7 @@ pub struct SetAuthority {
 
 #[inline(always)]
 pub(crate) fn handler(ctx: &mut Context<SetAuthority>, authority: Address) -> Result<()> {
+    require!(ctx.accounts.buffer.account().is_writable(), ErrorCode::ConstraintMut);
     let header = &mut ctx.accounts.buffer;
     header.check(ctx.accounts.authority.address())?;
     // Nobody could ever close it again.

@@ -5,7 +5,7 @@ use pinocchio_system::instructions::Transfer;
 use solana_sha256_hasher::hashv;
 
 use super::reserve::{create_record, load_record};
-use crate::{DelegationError, ID, MAX_GROWTH, PDA_MARKER, STATE_OFFSET, STATE_PENDING};
+use crate::{DelegationError, ID, MAX_GROWTH, MAX_STATE_LEN, PDA_MARKER, STATE_OFFSET, STATE_PENDING};
 
 #[derive(Accounts)]
 pub struct BeginDelegate {
@@ -31,6 +31,7 @@ pub(crate) fn handler(ctx: &mut Context<BeginDelegate>, seeds: &[u8]) -> Result<
     let derived = hashv(&[seeds, account.owner().as_array(), PDA_MARKER]).to_bytes();
     require!(account.address().as_array() == &derived, DelegationError::NotOwnersAddress);
 
+    require!(account.data_len() <= MAX_STATE_LEN, DelegationError::TooLarge);
     let wanted = STATE_OFFSET + account.data_len();
     if record.owned_by(&ID) {
         make_room(&payer, &mut record, wanted)?;

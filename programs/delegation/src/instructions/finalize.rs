@@ -24,7 +24,8 @@ pub(crate) fn handler(ctx: &mut Context<Finalize>) -> Result<()> {
     require!(address_eq(&record.staged_buffer, buffer.address()), DelegationError::WrongBuffer);
     // The buffer may have been closed since, and another one made at its address.
     let sealed = apply::sealed(&buffer, ctx.accounts.authority.address())?;
-    require!(*sealed.digest == record.staged_digest, DelegationError::StagedContentChanged);
+    let same = *sealed.digest == record.staged_digest && sealed.payload.len() == record.staged_len as usize;
+    require!(same, DelegationError::StagedContentChanged);
     apply::payload(&mut account, sealed.payload, record.staged_kind)?;
     let (session, nonce, commit_id) = (record.session, record.staged_nonce, record.staged_commit_id);
     record.applied(state::Commit { session, nonce, commit_id });

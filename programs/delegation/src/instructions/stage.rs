@@ -24,6 +24,7 @@ pub(crate) fn handler(ctx: &mut Context<Stage>, commit: state::Commit, kind: u8)
     let sealed = apply::sealed(&buffer, ctx.accounts.authority.address())?;
     record.staged_buffer = *buffer.address();
     record.staged_digest = *sealed.digest;
+    record.staged_len = sealed.payload.len() as u32;
     record.staged_nonce = commit.nonce;
     record.staged_commit_id = commit.commit_id;
     record.staged_kind = kind;

@@ -40,8 +40,8 @@ pub struct Delegation {
     pub bump: u8,
     /// Whether the staged payload is a state (0) or a patch (1).
     pub staged_kind: u8,
-    /// Zero.
-    pub reserved: [u8; 4],
+    /// Length of the staged buffer's payload in bytes: it belongs to the digest.
+    pub staged_len: u32,
 }
 
 impl Delegation {

@@ -206,8 +206,7 @@ fn a_state_that_no_record_can_hold_is_refused() {
         world.forge(record, delegation::ID, data);
         let begin = begin(&world, world.payer);
         if len > MAX_STATE_LEN {
-            // Nothing can be that long, so there is no rent-exempt minimum for it.
-            refused(world.send(&[begin]), 0, InstructionError::InvalidArgument);
+            refused(world.send(&[begin]), 0, DelegationError::TooLarge);
         } else {
             landed(world.send(&[begin]));
             assert!(world.data(&record)[RECORD_LEN..] == pattern(len, 1));

@@ -342,6 +342,7 @@ fn a_staged_patch_is_noted_as_one() {
     let expected = RecordBytes {
         staged_buffer: buffer,
         staged_digest: payload_digest(&change),
+        staged_len: change.len() as u32,
         staged_nonce: 1,
         staged_commit_id: 7,
         staged_kind: PATCH,

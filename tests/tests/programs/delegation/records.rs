@@ -93,6 +93,7 @@ fn an_account_that_the_program_does_not_own_is_refused() {
     world.edit_record(&account, |record| {
         (record.staged_buffer, record.staged_nonce) = (buffer, 1);
         record.staged_digest = payload_digest(&pattern(100, 2));
+        record.staged_len = 100;
     });
     world.own(1, &pattern(100, 1));
     let finalize = world.finalize(account, buffer);

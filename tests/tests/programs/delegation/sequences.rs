@@ -279,6 +279,7 @@ impl Scene {
         if let Some(staged) = &model.staged {
             record.staged_buffer = self.addresses[staged.buffer];
             record.staged_digest = payload_digest(&self.buffers[staged.buffer].1);
+            record.staged_len = self.buffers[staged.buffer].1.len() as u32;
             record.staged_nonce = staged.nonce;
             record.staged_commit_id = staged.commit_id;
             record.staged_kind = staged.kind;

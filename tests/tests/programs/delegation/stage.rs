@@ -17,6 +17,7 @@ fn staging_is_noted_in_the_record_and_changes_nothing_else() {
             staged_nonce: nonce,
             staged_commit_id: commit_id,
             staged_digest: payload_digest(&pattern(len, 2)),
+            staged_len: len as u32,
             ..world.record_bytes(account)
         };
         let stage = world.stage(account, nonce, commit_id, buffer);
