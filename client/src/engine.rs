@@ -15,6 +15,7 @@ use std::{
     future::Future,
     path::PathBuf,
     sync::Arc,
+    time::Duration,
 };
 
 use solana_keypair::Keypair;
@@ -47,6 +48,8 @@ pub struct EngineSettings {
     /// How often a bundle is planned anew after an error that may pass. While the node is out of reach, it goes on without
     /// end: only the chain can tell what became of a bundle.
     pub attempts: u32,
+    /// Wait before the second attempt; it doubles with each one, up to 10 s.
+    pub first_retry_delay: Duration,
     /// The transaction format to use; by default v1 where the cluster has it.
     pub version: Option<TransactionVersion>,
     /// Whether to ask for what each transaction cost: one more request per transaction.
@@ -59,6 +62,7 @@ impl Default for EngineSettings {
             bundles_in_flight: 64,
             transactions_in_flight: 64,
             attempts: 5,
+            first_retry_delay: Duration::from_millis(250),
             version: None,
             record_costs: true,
         }

@@ -9,6 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use committor_client::{
@@ -35,8 +36,8 @@ use tokio::sync::Notify;
 enum Fault {
     /// Nothing.
     None,
-    /// The call fails, as on a node that answers nonsense.
-    Fail,
+    /// This call and as many after it fail, as on a node that answers nonsense.
+    Fail(usize),
     /// The call never comes back, and the engine is stopped.
     Die,
 }
@@ -53,19 +54,16 @@ struct FaultyChain {
 impl FaultyChain {
     async fn point(&self) -> Result<(), ChainError> {
         let point = self.points.fetch_add(1, Ordering::SeqCst);
-        if point != self.at {
-            return Ok(());
-        }
         match self.fault {
-            Fault::None => Ok(()),
-            Fault::Fail => {
+            Fault::Fail(count) if (self.at..self.at + count).contains(&point) => {
                 let found = "a fault".to_owned();
                 Err(ChainError::Nonsense { method: "any", found, expected: "an answer" })
             }
-            Fault::Die => {
+            Fault::Die if point == self.at => {
                 self.reached.notify_one();
                 pending().await
             }
+            Fault::None | Fault::Fail(_) | Fault::Die => Ok(()),
         }
     }
 }
@@ -174,7 +172,11 @@ impl World {
         let chain =
             FaultyChain { inner: self.rpc(), fault, at, points: points.clone(), reached: reached.clone() };
         let signers = Signers { payer: self.authority.clone(), authority: self.authority.clone() };
-        let settings = EngineSettings { version: Some(TransactionVersion::V1), ..EngineSettings::default() };
+        let settings = EngineSettings {
+            version: Some(TransactionVersion::V1),
+            first_retry_delay: Duration::from_millis(5),
+            ..EngineSettings::default()
+        };
         let committor = Committor::with_chain(chain, self.store(), signers, settings).await.unwrap();
         (committor, points, reached)
     }
@@ -230,14 +232,17 @@ async fn undisturbed_points() -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_fails_anywhere_changes_nothing_about_the_end() {
+async fn calls_that_fail_anywhere_and_for_however_long_change_nothing_about_the_end() {
     let points = undisturbed_points().await;
     let run = |at| async move {
-        let world = World::new().await;
-        let (committor, ..) = world.committor(Fault::Fail, at).await;
-        committor.commit(World::changeset()).await.unwrap().finished().await.unwrap();
-        committor.shutdown().await;
-        world.check(&format!("failure at point {at} of {points}")).await;
+        // 7 failures are more than the attempts that a bundle has: an outage is waited out.
+        for count in [1, 7] {
+            let world = World::new().await;
+            let (committor, ..) = world.committor(Fault::Fail(count), at).await;
+            committor.commit(World::changeset()).await.unwrap().finished().await.unwrap();
+            committor.shutdown().await;
+            world.check(&format!("{count} failures from point {at} of {points}")).await;
+        }
     };
     stream::iter(0..points).for_each_concurrent(8, run).await;
 }

@@ -123,6 +123,20 @@ async fn a_bundle_moves_by_the_state_machine_and_its_end_is_final() {
 }
 
 #[tokio::test]
+async fn a_bundle_that_was_planned_for_one_delegation_is_not_planned_for_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("s.db")).unwrap();
+    let (_, bundles) = store.accept(changeset(&[bundle(1, &[1, 2])])).await.unwrap();
+    let key = bundles[0].key;
+    let planned = |session| CommitDecision { session, ..decision() };
+    store.decide(key, vec![planned(7), planned(8)]).await.unwrap();
+    store.decide(key, vec![planned(7), planned(8)]).await.unwrap();
+    let refused = store.decide(key, vec![planned(7), planned(9)]).await;
+    let second = bundles[0].commits[1].account;
+    assert!(matches!(refused, Err(StoreError::OtherSession(account)) if account == second));
+}
+
+#[tokio::test]
 async fn signing_the_same_transaction_again_is_no_error_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db")).unwrap();

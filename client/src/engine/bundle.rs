@@ -16,8 +16,6 @@ use crate::{
     types::{BundleKey, BundleStatus, Lamports, Stage},
 };
 
-/// Wait before the second attempt; it doubles with each one.
-const FIRST_RETRY_DELAY: Duration = Duration::from_millis(250);
 /// The longest wait between attempts.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 
@@ -56,12 +54,6 @@ enum Outcome {
 /// Waits longer each time.
 struct Backoff(Duration);
 
-impl Default for Backoff {
-    fn default() -> Self {
-        Self(FIRST_RETRY_DELAY)
-    }
-}
-
 impl Backoff {
     async fn wait(&mut self) {
         tokio::time::sleep(self.0).await;
@@ -75,7 +67,7 @@ impl<C: Chain> Runner<C> {
         let end = match self.attempts(bundle).await {
             Ok(proof) => BundleEnd::Landed(proof),
             Err(error) => {
-                self.close_buffers(bundle).await;
+                self.clean_up(bundle).await;
                 BundleEnd::Failed(chain_of(&error))
             }
         };
@@ -96,7 +88,7 @@ impl<C: Chain> Runner<C> {
     /// Tries until the bundle has landed, or is certain not to.
     async fn attempts(&self, bundle: &StoredBundle) -> Result<Proof, EngineError> {
         let mut left = self.settings.attempts.max(1);
-        let mut delay = Backoff::default();
+        let mut delay = Backoff(self.settings.first_retry_delay);
         loop {
             let error = match self.attempt(bundle).await {
                 Ok(proof) => return Ok(proof),
@@ -120,7 +112,7 @@ impl<C: Chain> Runner<C> {
     ///
     /// Comes back only once the chain has told, and no committing transaction of the bundle can land any more.
     async fn outcome(&self, bundle: &StoredBundle) -> Option<Proof> {
-        let mut delay = Backoff::default();
+        let mut delay = Backoff(self.settings.first_retry_delay);
         loop {
             match self.look(bundle).await {
                 Ok(Outcome::Landed(proof)) => return Some(proof),
@@ -152,17 +144,23 @@ impl<C: Chain> Runner<C> {
     }
 
     /// Closes the buffers of a bundle that failed, so that their rent comes back.
-    async fn close_buffers(&self, bundle: &StoredBundle) {
-        let close = async {
-            let (context, facts) = tokio::try_join!(self.context(), self.facts(bundle))?;
-            let cleanup = plan_cleanup(&facts, &context)?;
-            if !cleanup.is_empty() {
-                self.round(bundle.key, &cleanup, &context).await?;
+    async fn clean_up(&self, bundle: &StoredBundle) {
+        match tokio::try_join!(self.context(), self.facts(bundle)) {
+            Ok((context, facts)) => self.close_buffers(bundle.key, &facts, &context).await,
+            Err(error) => {
+                tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not look for buffers")
             }
-            Ok::<_, EngineError>(())
+        }
+    }
+
+    /// Closes the buffers that exist. Where that fails they stay: nothing else depends on it.
+    async fn close_buffers(&self, key: BundleKey, facts: &BundleFacts, context: &PlanContext) {
+        let close = async {
+            let cleanup = plan_cleanup(facts, context)?;
+            if cleanup.is_empty() { Ok(None) } else { self.round(key, &cleanup, context).await }
         };
         if let Err(error) = close.await {
-            tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not close buffers");
+            tracing::warn!(bundle = %key, error = chain_of(&error), "could not close buffers");
         }
     }
 
@@ -216,12 +214,7 @@ impl<C: Chain> Runner<C> {
         if proof.is_none() && !facts.accounts.iter().any(|account| account.has_landed()) {
             return Ok(None);
         }
-        let cleanup = plan_cleanup(facts, context)?;
-        if !cleanup.is_empty()
-            && let Err(error) = self.round(bundle.key, &cleanup, context).await
-        {
-            tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not close buffers");
-        }
+        self.close_buffers(bundle.key, facts, context).await;
         Ok(Some(proof))
     }
 
