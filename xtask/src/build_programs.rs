@@ -4,11 +4,12 @@
 //! upstream toolchain ([`crate::sbf`]), whose bytes depend on the source alone, and compares.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
+use sha2::{Digest, Sha256};
 
 use crate::outputs::{Mode, Outputs, write};
 use crate::process::{run as run_process, rustup_cargo};
@@ -44,15 +45,31 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let build_one = builder(options)?;
     let mut outputs = Outputs::new(Mode::from_check_flag(options.check));
+    let mut sums = String::new();
     for program in &programs::ALL {
         let built = build_one(program)?;
         let contents = fs::read(&built).with_context(|| format!("could not read {}", built.display()))?;
         let name = format!("{}.so", program.library);
         outputs.put(&repository::root().join("programs/artifacts").join(&name), &contents)?;
+        let sum: String = Sha256::digest(&contents).iter().map(|byte| format!("{byte:02x}")).collect();
+        sums.push_str(&format!("{sum}  programs/artifacts/{name}\n"));
         // Where `anchor test --skip-build` and `anchor deploy` look for programs.
         write(&repository::target().join("deploy").join(&name), &contents)?;
     }
+    let readme = repository::root().join("README.md");
+    outputs.put(&readme, with_sums(&readme, &sums)?.as_bytes())?;
     outputs.finish(REPAIR)
+}
+
+/// The README with the programs' hashes, as `sha256sum` prints them, in their place.
+fn with_sums(readme: &Path, sums: &str) -> Result<String> {
+    const START: &str = "<!-- `cargo xtask build-programs` writes the hashes -->\n```\n";
+    const END: &str = "```\n";
+    let text = fs::read_to_string(readme).with_context(|| format!("could not read {}", readme.display()))?;
+    let (before, after) =
+        text.split_once(START).context("README.md has no place for the programs' hashes")?;
+    let (_, after) = after.split_once(END).context("the hashes in README.md have no end")?;
+    Ok(format!("{before}{START}{sums}{END}{after}"))
 }
 
 /// What builds one program and returns the path of its `.so` file.
