@@ -85,7 +85,7 @@ impl<'a> BufferView<'a> {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SealedBuffer {
-    /// Who uploaded it.
+    /// Whose buffer it is.
     pub authority: Address,
     /// Length of the payload in bytes. It belongs to the digest.
     pub payload_len: u32,
@@ -105,7 +105,7 @@ pub enum SealedBufferError {
     /// The payload may still change.
     #[error("the buffer is not sealed")]
     NotSealed,
-    /// Somebody else uploaded it.
+    /// It is somebody else's.
     #[error("the buffer belongs to another authority")]
     WrongAuthority,
     /// The payload is another one.

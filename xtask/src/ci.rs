@@ -24,11 +24,21 @@ const CLIPPY: &[&str] = &["clippy", "--locked", "--workspace", "--all-targets", 
 const BINARY: &[&str] = &["build", "--locked", "--workspace", "--bin", "committor"];
 /// A workspace of its own: Anchor's released client needs older Agave crates.
 const EXAMPLE: &str = "examples/anchor-client";
+/// In a target folder of its own: other features for dependencies that the other steps share.
+const NO_STD: &[&str] = &[
+    "check",
+    "--locked",
+    "--package",
+    "committor-sdk",
+    "--no-default-features",
+    "--target-dir",
+    "target/no-std",
+];
 const DOCUMENTATION: &[&str] = &["doc", "--locked", "--workspace", "--no-deps"];
 
 /// The cheap checks come first, and each generated thing after what it is generated from: the first failure is then the
 /// cause and not a consequence.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step { name: "format", folder: "", cargo_args: FORMAT, repair: "cargo fmt --all" },
     Step {
         name: "format of the programs",
@@ -48,6 +58,7 @@ const STEPS: [Step; 12] = [
         cargo_args: CLIPPY,
         repair: "cd programs && cargo clippy --workspace --all-targets --fix",
     },
+    Step { name: "SDK without std", folder: "", cargo_args: NO_STD, repair: "make the SDK `no_std` again" },
     Step {
         name: "documentation",
         folder: "",

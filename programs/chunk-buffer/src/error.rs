@@ -20,7 +20,7 @@ pub enum ChunkBufferError {
     WrongOwner,
     #[msg("the buffer's layout version is not one that this program knows")]
     UnknownVersion,
-    #[msg("the buffer is sealed: it takes no more writes")]
+    #[msg("the buffer is sealed: its payload is final")]
     Sealed,
     #[msg("the offset is not a multiple of the chunk size")]
     UnalignedOffset,

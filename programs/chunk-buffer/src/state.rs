@@ -28,7 +28,7 @@ pub const SEGMENT_LEN: usize = 2 * 1024 * 1024;
 #[account]
 #[derive(Debug)]
 pub struct Buffer {
-    /// Who may write, seal and close.
+    /// Who may write, resize, seal, close, and hand the buffer on.
     pub authority: Address,
     /// The payload's digest once sealed; while sealing goes on, the digest of the segments hashed so far.
     pub digest: [u8; 32],
@@ -38,7 +38,7 @@ pub struct Buffer {
     pub chunk_size: u32,
     /// How many chunks have been written.
     pub written_chunks: u32,
-    /// How many segments `seal` has hashed since the last write.
+    /// How many segments `seal` has hashed since the payload last changed.
     pub hashed_segments: u32,
     /// 1 = open, 2 = sealed.
     pub state: u8,

@@ -121,7 +121,7 @@ pub fn delegate(
 /// [`ProgramError::MissingRequiredSignature`] if the caller is not the delegation program with the account's own record,
 /// [`ProgramError::IncorrectProgramId`] if the account's owner is not the program that delegated it,
 /// [`ProgramError::AccountDataTooSmall`] if the source does not hold that many bytes, and
-/// [`ProgramError::InvalidAccountData`] if the account has another length.
+/// [`ProgramError::InvalidAccountData`] if the account has another length or is not zeroed.
 pub fn restore(
     account: &AccountView,
     record: &AccountView,
@@ -146,7 +146,10 @@ pub fn restore(
     // SAFETY: two different accounts, and the caller holds no reference to their data.
     let (state, source) = unsafe { (account.borrow_unchecked_mut(), source.borrow_unchecked()) };
     let saved = source.get(offset..offset + len).ok_or(ProgramError::AccountDataTooSmall)?;
-    if state.len() != len {
+    // An account that changed hands is zeroed: anything else was not handed back just now. (All bytes equal their
+    // neighbours, and the first is zero: one comparison instead of a loop.)
+    let zeroed = state.is_empty() || (state[0] == 0 && state[1..] == state[..state.len() - 1]);
+    if state.len() != len || !zeroed {
         return Err(ProgramError::InvalidAccountData);
     }
     state.copy_from_slice(saved);

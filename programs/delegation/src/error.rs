@@ -28,7 +28,7 @@ pub enum DelegationError {
     AlreadyApplied,
     #[msg("the nonce is not that of the last commit plus one")]
     WrongNonce,
-    #[msg("a state is staged: finalize it first")]
+    #[msg("a commit is staged: finalize or unstage it first")]
     AlreadyStaged,
     #[msg("no state is staged")]
     NothingStaged,

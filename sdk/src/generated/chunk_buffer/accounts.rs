@@ -10,7 +10,7 @@ use solana_address::Address;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Buffer {
-    /// Who may write, seal and close.
+    /// Who may write, resize, seal, close, and hand the buffer on.
     pub authority: Address,
     /// The payload's digest once sealed; while sealing goes on, the digest of the segments hashed so far.
     pub digest: [u8; 32],
@@ -20,7 +20,7 @@ pub struct Buffer {
     pub chunk_size: u32,
     /// How many chunks have been written.
     pub written_chunks: u32,
-    /// How many segments `seal` has hashed since the last write.
+    /// How many segments `seal` has hashed since the payload last changed.
     pub hashed_segments: u32,
     /// 1 = open, 2 = sealed.
     pub state: u8,

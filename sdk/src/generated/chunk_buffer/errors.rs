@@ -24,7 +24,7 @@ pub enum ChunkBufferError {
     WrongOwner = 6006,
     /// The buffer's layout version is not one that this program knows.
     UnknownVersion = 6007,
-    /// The buffer is sealed: it takes no more writes.
+    /// The buffer is sealed: its payload is final.
     Sealed = 6008,
     /// The offset is not a multiple of the chunk size.
     UnalignedOffset = 6009,
@@ -116,7 +116,7 @@ impl ChunkBufferError {
             }
             Self::WrongOwner => "the account is owned by another program",
             Self::UnknownVersion => "the buffer's layout version is not one that this program knows",
-            Self::Sealed => "the buffer is sealed: it takes no more writes",
+            Self::Sealed => "the buffer is sealed: its payload is final",
             Self::UnalignedOffset => "the offset is not a multiple of the chunk size",
             Self::OffsetOutOfBounds => "the offset lies at or past the end of the payload",
             Self::WrongChunkLength => "the data is not exactly one chunk; only the last chunk may be short",

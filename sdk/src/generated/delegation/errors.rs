@@ -32,7 +32,7 @@ pub enum DelegationError {
     AlreadyApplied = 6010,
     /// The nonce is not that of the last commit plus one.
     WrongNonce = 6011,
-    /// A state is staged: finalize it first.
+    /// A commit is staged: finalize or unstage it first.
     AlreadyStaged = 6012,
     /// No state is staged.
     NothingStaged = 6013,
@@ -174,7 +174,7 @@ impl DelegationError {
             Self::NotBegun => "begin_delegate has not been called for this account",
             Self::AlreadyApplied => "this commit is the one that was applied last",
             Self::WrongNonce => "the nonce is not that of the last commit plus one",
-            Self::AlreadyStaged => "a state is staged: finalize it first",
+            Self::AlreadyStaged => "a commit is staged: finalize or unstage it first",
             Self::NothingStaged => "no state is staged",
             Self::WrongBuffer => "the buffer is not the one that is staged",
             Self::NotABuffer => "the account is not a buffer of the chunk-buffer program",

@@ -83,6 +83,7 @@ fn the_named_bytes_of_the_source_become_the_state() {
     landed(world.send(&[instruction]));
     assert_eq!(world.data(&account), pattern(100, 1));
     let source = world.forge_sealed("next", pattern(500, 2));
+    world.own(1, &[0; 100]);
     let instruction = restore_at(account, record, true, source, 96 + 300, 100);
     landed(world.send(&[instruction]));
     assert_eq!(world.data(&account), pattern(500, 2)[300..400]);
@@ -136,6 +137,21 @@ fn a_state_of_another_length_than_the_account_is_refused() {
         let instruction = restore_at(account, record, true, record, RECORD_LEN as u32, len);
         refused(world.send(&[instruction]), 0, InstructionError::InvalidAccountData);
     }
+}
+
+#[test]
+fn an_account_that_is_not_zeroed_was_not_handed_back_and_is_refused() {
+    let (mut world, account, record) = signing();
+    for position in 0..100 {
+        let mut state = [0; 100];
+        state[position] = 1;
+        world.own(1, &state);
+        let instruction = restore(account, record, true, record);
+        refused(world.send(&[instruction]), 0, InstructionError::InvalidAccountData);
+    }
+    world.own(1, &[7; 100]);
+    let instruction = restore(account, record, true, record);
+    refused(world.send(&[instruction]), 0, InstructionError::InvalidAccountData);
 }
 
 /// Whoever delegates for a stranger's good gets no further than their own accounts.

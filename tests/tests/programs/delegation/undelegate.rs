@@ -216,7 +216,7 @@ fn an_owner_program_without_code_loses_nothing() {
 }
 
 #[test]
-fn further_accounts_are_passed_on_and_the_authoritys_signature_is_not() {
+fn further_accounts_are_accepted_signers_among_them() {
     let mut world = World::new();
     let account = world.delegated(1, &pattern(100, 1));
     let mut undelegate = world.undelegate(account);

@@ -269,7 +269,7 @@ fn an_owner_program_that_fails_loses_nothing_and_the_account_comes_back_later() 
 }
 
 #[test]
-fn further_accounts_are_passed_on_and_the_authoritys_signature_is_not() {
+fn further_accounts_are_accepted_signers_among_them() {
     let (mut world, account, buffer) = world();
     let mut undelegate = world.undelegate_buffer(account, 1, 7, buffer);
     undelegate.accounts.extend([
