@@ -24,6 +24,7 @@ use tokio::{
     sync::{Notify, Semaphore, oneshot},
     time::Instant,
 };
+use tokio_util::task::TaskTracker;
 
 use super::{
     ChainError, Landed, RpcSettings, SignedTransaction, TransactionFailure, decode,
@@ -66,10 +67,11 @@ impl Confirmer {
         client: Arc<RpcClient>,
         settings: &RpcSettings,
         landed_slot: Arc<AtomicU64>,
+        tasks: TaskTracker,
     ) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let shared = Arc::new(Shared {
             client,
-            websocket: Websocket::new(settings.websocket_url.clone(), settings.commitment),
+            websocket: Websocket::new(settings.websocket_url.clone(), settings.commitment, tasks),
             settings: settings.clone(),
             landed_slot,
             pending: Mutex::new(HashMap::new()),
@@ -124,6 +126,11 @@ impl Confirmer {
         answer(verdict.await, signature)
     }
 
+    /// Tells everybody who waits that nobody will answer any more.
+    pub(super) fn stop(&self) {
+        self.shared.lock().clear();
+    }
+
     /// What became of a transaction, from the node's whole history.
     pub(super) async fn find(
         &self,
@@ -138,7 +145,7 @@ impl Confirmer {
     }
 }
 
-/// The poller answers everybody before it ends; if it was cancelled, nobody will know.
+/// What the poller answered, unless it was stopped before it could.
 fn answer(
     verdict: Result<Result<Landed, ChainError>, oneshot::error::RecvError>,
     signature: Signature,

@@ -67,7 +67,7 @@ impl RpcSettings {
     }
 }
 
-/// A cluster over JSON-RPC. Dropping it ends its background task.
+/// A cluster over JSON-RPC. Dropping it ends its background tasks.
 pub struct RpcChain {
     client: Arc<RpcClient>,
     confirmer: Confirmer,
@@ -90,15 +90,18 @@ impl RpcChain {
         ));
         let landed_slot = Arc::new(AtomicU64::new(0));
         let (tasks, cancelled) = (TaskTracker::new(), CancellationToken::new());
-        let (confirmer, poller) = Confirmer::new(client.clone(), &settings, landed_slot.clone());
+        let (confirmer, poller) =
+            Confirmer::new(client.clone(), &settings, landed_slot.clone(), tasks.clone());
         let stop = cancelled.clone();
         tasks.spawn(async move { stop.run_until_cancelled(poller).await });
         Self { client, confirmer, landed_slot, v1: OnceCell::new(), tasks, cancelled }
     }
 
-    /// Ends the background task and waits until it has ended.
+    /// Ends the background tasks and waits until they have ended. Whoever waits for a transaction gets
+    /// [`ChainError::Stopped`].
     pub async fn shutdown(&self) {
         self.cancelled.cancel();
+        self.confirmer.stop();
         self.tasks.close();
         self.tasks.wait().await;
     }

@@ -14,6 +14,7 @@ use tokio::{
     sync::{Mutex, mpsc, oneshot},
     time::{Instant, timeout},
 };
+use tokio_util::task::TaskTracker;
 
 /// How long connecting and subscribing may take; after that the poller does the work.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -34,6 +35,8 @@ pub(super) struct Websocket {
     url: Option<String>,
     commitment: CommitmentConfig,
     connection: Mutex<Connection>,
+    /// Who waits for the tasks that listen.
+    tasks: TaskTracker,
 }
 
 enum Connection {
@@ -57,8 +60,8 @@ impl Subscription {
 }
 
 impl Websocket {
-    pub(super) fn new(url: Option<String>, commitment: CommitmentConfig) -> Self {
-        Self { url, commitment, connection: Mutex::new(Connection::Closed) }
+    pub(super) fn new(url: Option<String>, commitment: CommitmentConfig, tasks: TaskTracker) -> Self {
+        Self { url, commitment, connection: Mutex::new(Connection::Closed), tasks }
     }
 
     /// Subscribes to a signature; `None` if that can't be done now.
@@ -72,7 +75,7 @@ impl Websocket {
             enable_received_notification: Some(false),
         };
         // The stream borrows the connection, so a task of its own holds both. It ends with the subscription.
-        tokio::spawn(listen(client, signature, config, ready, sender, gone));
+        self.tasks.spawn(listen(client, signature, config, ready, sender, gone));
         let subscribed = timeout(CONNECT_TIMEOUT, subscribed).await;
         if subscribed.is_ok_and(|subscribed| subscribed.is_ok()) {
             return Some(Subscription { notification, _listening: listening });
