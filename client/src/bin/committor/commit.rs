@@ -7,7 +7,8 @@ use committor_client::{
 use crate::{
     args::{Commit, Global, Version},
     exit::{CommandError, Kind},
-    input, output, progress,
+    input, output,
+    progress::Progress,
 };
 
 pub async fn run(global: &Global, command: &Commit) -> Result<Kind, CommandError> {
@@ -52,10 +53,9 @@ pub async fn land(
     let events = committor.events();
     let ticket = committor.commit(changeset).await?;
     let id = ticket.changeset();
-    let progress = progress::follow(events, ticket.bundles());
+    let progress = Progress::follow(events, ticket.bundles());
     ticket.finished().await?;
-    // It ends with the last bundle; if it panicked, there is nothing to show.
-    let _ = progress.await;
+    progress.finish().await;
     let verification = committor.verify(id).await?;
     for mismatch in &verification.mismatches {
         eprintln!("account {} is not what was committed: {}", mismatch.account, mismatch.reason);

@@ -12,24 +12,57 @@ use committor_client::{
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::{
-    sync::broadcast::{Receiver, error::RecvError},
+    sync::{
+        broadcast::{
+            Receiver,
+            error::{RecvError, TryRecvError},
+        },
+        oneshot,
+    },
     task::JoinHandle,
 };
 
-/// Follows the events of some bundles until all of them have ended.
-pub fn follow(mut events: Receiver<Event>, bundles: &[(BundleId, BundleKey)]) -> JoinHandle<()> {
-    let mut view = View::new(bundles);
-    tokio::spawn(async move {
-        while view.left > 0 {
-            match events.recv().await {
-                Ok(event) => view.show(&event),
-                // The bars fall behind; the report at the end does not.
-                Err(RecvError::Lagged(_)) => (),
-                Err(RecvError::Closed) => break,
+/// What is shown while bundles are worked on.
+pub struct Progress {
+    done: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Progress {
+    /// Follows the events of some bundles until [`Self::finish`].
+    pub fn follow(mut events: Receiver<Event>, bundles: &[(BundleId, BundleKey)]) -> Self {
+        let mut view = View::new(bundles);
+        let (done, mut finished) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    event = events.recv() => match event {
+                        Ok(event) => view.show(&event),
+                        // The bars fall behind; the report at the end does not.
+                        Err(RecvError::Lagged(_)) => (),
+                        Err(RecvError::Closed) => break,
+                    },
+                    _ = &mut finished => break,
+                }
             }
-        }
-        view.bar.finish_and_clear();
-    })
+            loop {
+                match events.try_recv() {
+                    Ok(event) => view.show(&event),
+                    Err(TryRecvError::Lagged(_)) => (),
+                    Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+                }
+            }
+            view.bar.finish_and_clear();
+        });
+        Self { done, task }
+    }
+
+    /// Shows what is left to show, and ends.
+    pub async fn finish(self) {
+        // If the task has ended, there is nothing left to show.
+        let _ = self.done.send(());
+        let _ = self.task.await;
+    }
 }
 
 struct View {
@@ -84,7 +117,7 @@ impl View {
                 }
             }
             Event::Ended { status, .. } => {
-                self.left -= 1;
+                self.left = self.left.saturating_sub(1);
                 self.count();
                 let status = if *status == BundleStatus::Landed { "landed" } else { "failed" };
                 self.line(format!("bundle {name}: {status}"));

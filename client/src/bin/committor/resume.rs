@@ -4,7 +4,9 @@ use crate::{
     args::{Global, Resume},
     commit,
     exit::{CommandError, Kind},
-    output, progress, status,
+    output,
+    progress::Progress,
+    status,
 };
 
 pub async fn run(global: &Global, command: &Resume) -> Result<Kind, CommandError> {
@@ -19,10 +21,9 @@ pub async fn run(global: &Global, command: &Resume) -> Result<Kind, CommandError
         return Ok(Kind::Success);
     }
     let committor = commit::start(global, command.transaction_version).await?;
-    let progress = progress::follow(committor.events(), &bundles);
+    let progress = Progress::follow(committor.events(), &bundles);
     committor.idle().await;
-    // What ended before anybody listened is not waited for.
-    progress.abort();
+    progress.finish().await;
     let mut kinds = Vec::new();
     let mut reports: Vec<ChangesetReport> = Vec::new();
     for changeset in changesets {
