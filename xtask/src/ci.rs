@@ -38,7 +38,7 @@ const DOCUMENTATION: &[&str] = &["doc", "--locked", "--workspace", "--no-deps"];
 
 /// The cheap checks come first, and each generated thing after what it is generated from: the first failure is then the
 /// cause and not a consequence.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step { name: "format", folder: "", cargo_args: FORMAT, repair: "cargo fmt --all" },
     Step {
         name: "format of the programs",
@@ -74,6 +74,12 @@ const STEPS: [Step; 13] = [
     Step { name: "IDLs", folder: "", cargo_args: &["xtask", "idl", "--check"], repair: idl::REPAIR },
     Step { name: "SDK", folder: "", cargo_args: &["xtask", "sdk", "--check"], repair: sdk::REPAIR },
     Step { name: "compute units", folder: "", cargo_args: &["xtask", "cu", "--check"], repair: cu::REPAIR },
+    Step {
+        name: "seeds of the fuzz targets",
+        folder: "programs/fuzz",
+        cargo_args: &["test", "--locked", "--features", "delegation"],
+        repair: "cd programs/fuzz && cargo test --features delegation",
+    },
     Step {
         name: "format of the example",
         folder: EXAMPLE,
