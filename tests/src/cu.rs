@@ -426,24 +426,39 @@ fn parse_row(line: &str) -> Option<Row> {
     Some(Row { program, instruction, case, compute_units })
 }
 
+fn same(a: &Row, b: &Row) -> bool {
+    (&a.program, &a.instruction, &a.case) == (&b.program, &b.instruction, &b.case)
+}
+
+fn name(row: &Row) -> String {
+    format!("{} | {} | {}", row.program, row.instruction, row.case)
+}
+
+/// What to say of a figure that has grown by more than 2 %.
+fn grown(row: &Row, old: u64) -> Option<String> {
+    let new = row.compute_units;
+    let percent = new.saturating_sub(old) as f64 * 100.0 / old as f64;
+    (new * 100 > old * 102).then(|| format!("{}: {old} grew to {new}, by {percent:.1} %", name(row)))
+}
+
+/// The figures of a page that have grown by more than 2 %, one line each.
+pub fn growth(page: &str, rows: &[Row]) -> Vec<String> {
+    let old_rows = parse(page);
+    let old = |row: &Row| old_rows.iter().find(|old| same(old, row)).map(|old| old.compute_units);
+    rows.iter().filter_map(|row| grown(row, old(row)?)).collect()
+}
+
 /// What is wrong with a page, one line per row, if these are the measurements.
 pub fn compare(page: &str, rows: &[Row]) -> Vec<String> {
     let old_rows = parse(page);
-    let same =
-        |a: &Row, b: &Row| (&a.program, &a.instruction, &a.case) == (&b.program, &b.instruction, &b.case);
-    let name = |row: &Row| format!("{} | {} | {}", row.program, row.instruction, row.case);
     let mut complaints = Vec::new();
     for row in rows {
         let new = row.compute_units;
         match old_rows.iter().find(|old| same(old, row)).map(|old| old.compute_units) {
             None => complaints.push(format!("{}: not on the page", name(row))),
-            // By more than 2 %.
-            Some(old) if new * 100 > old * 102 => {
-                let percent = (new - old) as f64 * 100.0 / old as f64;
-                complaints.push(format!("{}: {old} grew to {new}, by {percent:.1} %", name(row)));
-            }
-            Some(old) if new != old => complaints.push(format!("{}: {old} is now {new}", name(row))),
-            Some(_) => {}
+            Some(old) if old == new => {}
+            Some(old) => complaints
+                .push(grown(row, old).unwrap_or_else(|| format!("{}: {old} is now {new}", name(row)))),
         }
     }
     for old in old_rows.iter().filter(|old| !rows.iter().any(|row| same(old, row))) {

@@ -20,6 +20,10 @@ pub(crate) struct Options {
     /// Print the measurements as JSON
     #[arg(long)]
     json: bool,
+
+    /// Write the table although a figure has grown by more than 2 %
+    #[arg(long)]
+    accept_growth: bool,
 }
 
 /// Starts the tool that measures. It lives with the tests because it needs the virtual machine and the SDK, which this
@@ -31,5 +35,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     process::run(cargo().args(["build", "--quiet", "--locked", "--workspace", "--bin", "cu"]))?;
     let mut measure = Command::new(repository::target().join("debug/cu"));
     measure.args(options.check.then_some("--check")).args(options.json.then_some("--json"));
+    measure.args(options.accept_growth.then_some("--accept-growth"));
     process::run(&mut measure)
 }

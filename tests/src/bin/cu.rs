@@ -19,6 +19,10 @@ struct Arguments {
     /// Print the measurements as JSON and write nothing
     #[arg(long)]
     json: bool,
+
+    /// Write the page although a figure has grown by more than 2 %
+    #[arg(long)]
+    accept_growth: bool,
 }
 
 fn main() -> ExitCode {
@@ -40,6 +44,14 @@ fn run(arguments: &Arguments) -> Result<()> {
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cu.md");
     if !arguments.check {
+        // There is nothing to grow from before the page was written once.
+        let grown = fs::read_to_string(&path).map_or_else(|_| Vec::new(), |page| cu::growth(&page, &rows));
+        ensure!(
+            grown.is_empty() || arguments.accept_growth,
+            "docs/cu.md was not written: figures have grown by more than 2 %\n{}\nhint: if that is meant, run \
+             `{REPAIR} --accept-growth`",
+            grown.join("\n")
+        );
         let folder = path.parent().context("the page is in a folder")?;
         fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
         return fs::write(&path, cu::render(&rows))
