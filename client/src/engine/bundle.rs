@@ -118,14 +118,8 @@ impl<C: Chain> Runner<C> {
                 Ok(Outcome::Landed(proof)) => return Some(proof),
                 Ok(Outcome::NotLanded) => return None,
                 Ok(Outcome::MayLand) => (),
-                Err(error) if error.is_outage() => {
-                    self.tell(Event::Retrying { bundle: bundle.key, reason: chain_of(&error) });
-                }
-                // The store failed: whatever happens, the next start takes the bundle up.
-                Err(error) => {
-                    tracing::error!(bundle = %bundle.key, error = chain_of(&error), "could not look for a bundle");
-                    return None;
-                }
+                // Neither answer is certain, so neither is given: a bundle called failed may not land after all.
+                Err(error) => self.tell(Event::Retrying { bundle: bundle.key, reason: chain_of(&error) }),
             }
             delay.wait().await;
         }
