@@ -62,6 +62,17 @@ pub struct TransactionCost {
     pub fee_lamports: u64,
 }
 
+/// What a simulation found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Simulation {
+    /// Compute units used, up to the failure if it failed.
+    pub compute_units: u64,
+    /// Bytes of accounts that it loaded, as the chain counts them; `None` if the node does not tell.
+    pub loaded_data: Option<u32>,
+    /// Why it would fail, if it would.
+    pub outcome: Result<(), TransactionFailure>,
+}
+
 /// Rent on a cluster: linear in an account's length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rent {
@@ -109,6 +120,22 @@ pub trait Chain: Send + Sync + 'static {
 
     /// Whether the cluster takes transactions of the v1 format.
     fn supports_v1(&self) -> impl Future<Output = Result<bool, ChainError>> + Send;
+
+    /// The slot at the commitment asked for.
+    fn slot(&self) -> impl Future<Output = Result<u64, ChainError>> + Send;
+
+    /// The priority fees that transactions which wrote to these accounts paid lately, one per slot, in micro-lamports per
+    /// compute unit. Empty if the node knows none.
+    fn priority_fees(
+        &self,
+        writable: &[Address],
+    ) -> impl Future<Output = Result<Vec<u64>, ChainError>> + Send;
+
+    /// Runs a transaction on the node without sending it on. Its signatures and its blockhash are not looked at.
+    fn simulate(
+        &self,
+        transaction: &VersionedTransaction,
+    ) -> impl Future<Output = Result<Simulation, ChainError>> + Send;
 
     /// Sends a transaction until it lands, fails or expires.
     ///

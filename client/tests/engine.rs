@@ -16,7 +16,7 @@ use committor_client::{
     AccountCommit, BundleId, Changeset, CommitBundle, Committor, EngineSettings, Event, Signers, Store,
     chain::{
         AccountHeader, Chain, ChainError, Landed, RecentBlockhash, Rent, RpcChain, RpcSettings,
-        SignedTransaction, TransactionCost, TransactionFailure,
+        SignedTransaction, Simulation, TransactionCost, TransactionFailure,
     },
     plan::buffer_seed,
     types::{BundleStatus, TransactionVersion},
@@ -29,6 +29,7 @@ use solana_address::Address;
 use solana_keypair::Keypair;
 use solana_signature::Signature;
 use solana_signer::Signer;
+use solana_transaction::versioned::VersionedTransaction;
 use tokio::sync::Notify;
 
 /// What the chain does at its point.
@@ -100,6 +101,18 @@ impl Chain for FaultyChain {
 
     async fn supports_v1(&self) -> Result<bool, ChainError> {
         faulty!(self, self.inner.supports_v1())
+    }
+
+    async fn slot(&self) -> Result<u64, ChainError> {
+        faulty!(self, self.inner.slot())
+    }
+
+    async fn priority_fees(&self, writable: &[Address]) -> Result<Vec<u64>, ChainError> {
+        faulty!(self, self.inner.priority_fees(writable))
+    }
+
+    async fn simulate(&self, transaction: &VersionedTransaction) -> Result<Simulation, ChainError> {
+        faulty!(self, self.inner.simulate(transaction))
     }
 
     async fn land(&self, transaction: SignedTransaction) -> Result<Landed, ChainError> {

@@ -13,19 +13,24 @@ use solana_account_decoder_client_types::{UiAccount, UiAccountEncoding, UiDataSl
 use solana_address::Address;
 use solana_commitment_config::CommitmentConfig;
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
-use solana_rpc_client_api::config::{RpcAccountInfoConfig, RpcTransactionConfig};
+use solana_rpc_client_api::config::{
+    RpcAccountInfoConfig, RpcSimulateTransactionConfig, RpcTransactionConfig,
+};
 use solana_signature::Signature;
+use solana_transaction::versioned::VersionedTransaction;
 use solana_transaction_status_client_types::{UiTransactionEncoding, option_serializer::OptionSerializer};
 use tokio::sync::OnceCell;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    AccountHeader, Chain, ChainError, Landed, RecentBlockhash, Rent, SignedTransaction, TransactionCost,
-    TransactionFailure, confirm::Confirmer,
+    AccountHeader, Chain, ChainError, Landed, RecentBlockhash, Rent, SignedTransaction, Simulation,
+    TransactionCost, TransactionFailure, confirm::Confirmer, decode,
 };
 
 /// Addresses that one `getMultipleAccounts` takes.
 const MAX_ACCOUNTS_PER_CALL: usize = 100;
+/// Addresses that one `getRecentPrioritizationFees` takes.
+const MAX_FEE_ACCOUNTS: usize = 128;
 /// The feature gate of v1 transactions.
 const V1_FEATURE: Address = Address::from_str_const("txv1aq4pp281K9um3tnPgkfX8UqtFT6wcVW3hNezGLL");
 /// Owner of feature-gate accounts.
@@ -189,6 +194,39 @@ impl Chain for RpcChain {
             Ok(gate.is_some_and(|gate| gate.owner == FEATURE_PROGRAM && gate.data.first() == Some(&1)))
         };
         self.v1.get_or_try_init(ask).await.copied()
+    }
+
+    async fn slot(&self) -> Result<u64, ChainError> {
+        self.client.get_slot().await.map_err(rpc("getSlot"))
+    }
+
+    async fn priority_fees(&self, writable: &[Address]) -> Result<Vec<u64>, ChainError> {
+        // The node takes no more addresses than a transaction locks accounts.
+        let writable = &writable[..writable.len().min(MAX_FEE_ACCOUNTS)];
+        let fees = self.client.get_recent_prioritization_fees(writable).await;
+        let fees = fees.map_err(rpc("getRecentPrioritizationFees"))?;
+        Ok(fees.into_iter().map(|fee| fee.prioritization_fee).collect())
+    }
+
+    async fn simulate(&self, transaction: &VersionedTransaction) -> Result<Simulation, ChainError> {
+        let config = RpcSimulateTransactionConfig {
+            sig_verify: false,
+            replace_recent_blockhash: true,
+            commitment: Some(self.client.commitment()),
+            min_context_slot: Some(self.landed_slot.load(Ordering::Acquire)).filter(|slot| *slot > 0),
+            ..RpcSimulateTransactionConfig::default()
+        };
+        let found = self.client.simulate_transaction_with_config(transaction, config).await;
+        let found = found.map_err(rpc("simulateTransaction"))?.value;
+        let outcome = match found.err {
+            None => Ok(()),
+            Some(error) => {
+                let logs = found.logs.unwrap_or_default();
+                Err(decode::failure(error.into(), &transaction.message, logs))
+            }
+        };
+        let compute_units = found.units_consumed.unwrap_or_default();
+        Ok(Simulation { compute_units, loaded_data: found.loaded_accounts_data_size, outcome })
     }
 
     async fn land(&self, transaction: SignedTransaction) -> Result<Landed, ChainError> {
