@@ -18,7 +18,7 @@ use committor_client::{
         AccountHeader, Chain, ChainError, Landed, RecentBlockhash, Rent, RpcChain, RpcSettings,
         SignedTransaction, Simulation, TransactionCost, TransactionFailure,
     },
-    plan::buffer_seed,
+    plan::{PayloadKind, buffer_seed},
     types::{BundleStatus, TransactionVersion},
 };
 use committor_localnet::Localnet;
@@ -197,14 +197,9 @@ impl World {
     /// Two bundles that share an account; one goes inline, the other through a buffer.
     fn changeset() -> Changeset {
         let commit = |byte, state| AccountCommit { account: account(byte), state };
-        let first = CommitBundle {
-            id: BundleId(u64::MAX),
-            commits: vec![commit(1, state(50, 1)), commit(2, state(300, 2))],
-        };
-        let second = CommitBundle {
-            id: BundleId(0),
-            commits: vec![commit(2, state(9_000, 3)), commit(3, state(0, 0))],
-        };
+        let first =
+            CommitBundle::new(BundleId(u64::MAX), vec![commit(1, state(50, 1)), commit(2, state(300, 2))]);
+        let second = CommitBundle::new(BundleId(0), vec![commit(2, state(9_000, 3)), commit(3, state(0, 0))]);
         Changeset { bundles: vec![first, second] }
     }
 
@@ -226,7 +221,7 @@ impl World {
         }
         for bundle in &report.bundles {
             for commit in store.bundle(bundle.key).await.unwrap().commits {
-                let seed = buffer_seed(&commit.account, commit.commit_id, &commit.state);
+                let seed = buffer_seed(&commit.account, commit.commit_id, PayloadKind::State, &commit.state);
                 let buffer = address::buffer(&self.authority.pubkey(), &seed).unwrap();
                 assert_eq!(chain.accounts(&[buffer]).await.unwrap(), [None], "{context}: a buffer stayed");
             }
@@ -239,7 +234,7 @@ async fn undisturbed_points() -> usize {
     let world = World::new().await;
     let (committor, points, _) = world.committor(Fault::None, usize::MAX).await;
     committor.commit(World::changeset()).await.unwrap().finished().await.unwrap();
-    committor.shutdown().await;
+    committor.shutdown(Duration::ZERO).await.unwrap();
     world.check("undisturbed").await;
     points.load(Ordering::SeqCst)
 }
@@ -253,7 +248,7 @@ async fn calls_that_fail_anywhere_and_for_however_long_change_nothing_about_the_
             let world = World::new().await;
             let (committor, ..) = world.committor(Fault::Fail(count), at).await;
             committor.commit(World::changeset()).await.unwrap().finished().await.unwrap();
-            committor.shutdown().await;
+            committor.shutdown(Duration::ZERO).await.unwrap();
             world.check(&format!("{count} failures from point {at} of {points}")).await;
         }
     };
@@ -272,11 +267,11 @@ async fn an_engine_that_dies_anywhere_comes_to_the_same_end_after_a_restart() {
             () = reached.notified() => (),
             finished = ticket.finished() => drop(finished.unwrap()),
         }
-        committor.shutdown().await;
+        committor.shutdown(Duration::ZERO).await.unwrap();
         drop(committor);
         let (committor, ..) = world.committor(Fault::None, usize::MAX).await;
         committor.idle().await;
-        committor.shutdown().await;
+        committor.shutdown(Duration::ZERO).await.unwrap();
         world.check(&format!("death at point {at} of {points}")).await;
     };
     stream::iter(0..points).for_each_concurrent(8, run).await;
@@ -291,8 +286,8 @@ async fn a_bundle_that_can_not_land_fails_alone_and_says_why() {
     let commit = |account, len| AccountCommit { account, state: state(len, 1) };
     let changeset = Changeset {
         bundles: vec![
-            CommitBundle { id: BundleId(1), commits: vec![commit(account(1), 10), commit(nobody, 10)] },
-            CommitBundle { id: BundleId(2), commits: vec![commit(account(1), 20)] },
+            CommitBundle::new(BundleId(1), vec![commit(account(1), 10), commit(nobody, 10)]),
+            CommitBundle::new(BundleId(2), vec![commit(account(1), 20)]),
         ],
     };
     let ticket = committor.commit(changeset).await.unwrap();
@@ -312,16 +307,15 @@ async fn a_bundle_that_can_not_land_fails_alone_and_says_why() {
     assert_eq!(ended, [(keys[0].1, BundleStatus::Failed), (keys[1].1, BundleStatus::Landed)]);
     let verification = committor.verify(report.changeset).await.unwrap();
     assert_eq!((verification.equal.as_slice(), verification.mismatches.len()), ([account(1)].as_slice(), 0));
-    committor.shutdown().await;
+    committor.shutdown(Duration::ZERO).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_changed_since_is_found_when_it_is_read_back() {
     let world = World::new().await;
     let (committor, ..) = world.committor(Fault::None, usize::MAX).await;
-    let commit = |len| CommitBundle {
-        id: BundleId(1),
-        commits: vec![AccountCommit { account: account(1), state: state(len, 1) }],
+    let commit = |len| {
+        CommitBundle::new(BundleId(1), vec![AccountCommit { account: account(1), state: state(len, 1) }])
     };
     let first =
         committor.commit(Changeset { bundles: vec![commit(10)] }).await.unwrap().finished().await.unwrap();
@@ -329,5 +323,5 @@ async fn what_was_changed_since_is_found_when_it_is_read_back() {
     let verification = committor.verify(first.changeset).await.unwrap();
     assert_eq!(verification.equal, []);
     assert_eq!(verification.mismatches[0].reason, "it has 11 bytes, committed were 10");
-    committor.shutdown().await;
+    committor.shutdown(Duration::ZERO).await.unwrap();
 }
