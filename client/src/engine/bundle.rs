@@ -16,7 +16,7 @@ use crate::{
         plan_finalize,
     },
     store::{BundleEnd, CommitDecision, Store, StoredBundle},
-    types::{BundleKey, BundleStatus, CommitMode, Stage},
+    types::{BundleKey, BundleStatus, CommitMode, ComputeLimit, Stage},
 };
 
 /// The longest wait between attempts.
@@ -124,7 +124,8 @@ impl<C: Chain> Runner<C> {
                 Err(error) => error,
             };
             // Limits from the table may be too low for programs that nobody has measured.
-            let try_simulated = !simulate && error.is_out_of_compute();
+            let from_table = self.settings.budgets.of(stage_of(bundle)).compute == ComputeLimit::Table;
+            let try_simulated = !simulate && from_table && error.is_out_of_compute();
             simulate |= try_simulated;
             if !error.is_outage() {
                 left -= 1;
