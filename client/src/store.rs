@@ -148,10 +148,6 @@ pub enum TransactionOutcome {
     Landed {
         /// The block's slot.
         slot: u64,
-        /// Compute units used, if the node still tells.
-        compute_units: Option<u64>,
-        /// Fee paid, if the node still tells.
-        fee: Option<Lamports>,
     },
     /// It failed, and why.
     Failed(String),
@@ -309,6 +305,27 @@ impl Store {
     /// [`StoreError`] if it could not be written.
     pub async fn settled(&self, signature: Signature, outcome: TransactionOutcome) -> Result<(), StoreError> {
         self.writer.run("record an outcome", move |sql| write::settled(sql, signature, &outcome)).await
+    }
+
+    /// Records what a landed transaction cost.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it could not be written.
+    pub async fn cost(
+        &self,
+        signature: Signature,
+        compute_units: u64,
+        fee: Lamports,
+    ) -> Result<(), StoreError> {
+        self.writer.run("record a cost", move |sql| write::cost(sql, signature, compute_units, fee)).await
+    }
+
+    /// The landed transactions of a bundle of which it is not known what they cost.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they could not be read.
+    pub async fn without_cost(&self, key: BundleKey) -> Result<Vec<Signature>, StoreError> {
+        self.readers.run("read transactions", move |sql| read::without_cost(sql, key)).await
     }
 
     /// Records the end of the work on a bundle.

@@ -39,8 +39,9 @@ fn transaction(key: BundleKey, stage: Stage, byte: u8, commits: &[usize]) -> New
     }
 }
 
-fn landed(compute_units: u64) -> TransactionOutcome {
-    TransactionOutcome::Landed { slot: 9, compute_units: Some(compute_units), fee: Some(Lamports(5_000)) }
+async fn landed(store: &Store, signature: Signature, compute_units: u64) {
+    store.settled(signature, TransactionOutcome::Landed { slot: 9 }).await.unwrap();
+    store.cost(signature, compute_units, Lamports(5_000)).await.unwrap();
 }
 
 fn decision() -> CommitDecision {
@@ -109,8 +110,8 @@ async fn a_bundle_moves_by_the_state_machine_and_its_end_is_final() {
     assert_eq!(status().await, BundleStatus::Committing);
     let open = store.open_transactions(key, Stage::Commit).await.unwrap();
     assert_eq!((open.len(), open[0].signature, open[0].unknown), (1, signature(2), true));
-    store.settled(signature(1), landed(100)).await.unwrap();
-    store.settled(signature(2), landed(50)).await.unwrap();
+    landed(&store, signature(1), 100).await;
+    landed(&store, signature(2), 50).await;
     store.end(key, BundleEnd::Landed(Some(signature(2)))).await.unwrap();
     assert_eq!(store.unfinished().await.unwrap().len(), 0);
 
@@ -155,7 +156,7 @@ async fn signing_the_same_transaction_again_is_no_error_and_changes_nothing() {
     let (_, bundles) = store.accept(changeset(&[bundle(1, &[1])]), vec![]).await.unwrap();
     let key = bundles[0].key;
     store.signed(vec![transaction(key, Stage::Commit, 1, &[0])]).await.unwrap();
-    store.settled(signature(1), landed(3)).await.unwrap();
+    landed(&store, signature(1), 3).await;
     store.signed(vec![transaction(key, Stage::Commit, 1, &[0])]).await.unwrap();
     let report = store.report(None).await.unwrap();
     assert_eq!((report.bundles[0].transactions, report.bundles[0].compute_units), (1, 3));

@@ -106,6 +106,7 @@ impl<C: Chain> Runner<C> {
                 BundleStatus::Failed
             }
         };
+        self.record_costs(key).await;
         if let Err(error) = self.store.end(key, end).await {
             // It stays unfinished, and the next start takes it up.
             tracing::error!(bundle = %key, error = chain_of(&error), "could not record the end of a bundle");

@@ -19,6 +19,9 @@ const MAX_COMPUTE_UNITS: u32 = 1_400_000;
 /// Simulations of one round at a time.
 const SIMULATIONS_IN_FLIGHT: usize = 16;
 
+/// Requests for what transactions cost at a time.
+const COSTS_IN_FLIGHT: usize = 32;
+
 /// Transactions that are sent together, each with the commits that it serves.
 pub(super) struct Round {
     pub(super) transactions: Vec<(PlannedTransaction, Vec<(BundleKey, usize)>)>,
@@ -154,18 +157,7 @@ impl<C: Chain> Runner<C> {
         landed: &Result<Landed, ChainError>,
     ) -> Result<(), EngineError> {
         let outcome = match landed {
-            Ok(Landed { slot }) => {
-                let cost = if self.settings.record_costs {
-                    self.chain.cost(signature).await.ok().flatten()
-                } else {
-                    None
-                };
-                TransactionOutcome::Landed {
-                    slot: *slot,
-                    compute_units: cost.map(|cost| cost.compute_units),
-                    fee: cost.map(|cost| Lamports(cost.fee_lamports)),
-                }
-            }
+            Ok(Landed { slot }) => TransactionOutcome::Landed { slot: *slot },
             Err(error @ (ChainError::Failed { .. } | ChainError::Refused { .. })) => {
                 TransactionOutcome::Failed(chain_of(error))
             }
@@ -178,5 +170,30 @@ impl<C: Chain> Runner<C> {
             ) => return Ok(()),
         };
         Ok(self.store.settled(signature, outcome).await?)
+    }
+
+    /// Asks for what the landed transactions of a bundle cost, and records it. Nothing waits for it but the end of the
+    /// bundle; what the node does not tell stays unknown.
+    pub(super) async fn record_costs(&self, key: BundleKey) {
+        if !self.settings.record_costs {
+            return;
+        }
+        let signatures = match self.store.without_cost(key).await {
+            Ok(signatures) => signatures,
+            Err(error) => {
+                tracing::warn!(bundle = %key, error = chain_of(&error), "could not look for costs");
+                return;
+            }
+        };
+        let costs: Vec<_> = signatures.into_iter().map(|signature| self.record_cost(signature)).collect();
+        stream::iter(costs).buffer_unordered(COSTS_IN_FLIGHT).collect::<()>().await;
+    }
+
+    async fn record_cost(&self, signature: Signature) {
+        let Ok(Some(cost)) = self.chain.cost(signature).await else { return };
+        let (units, fee) = (cost.compute_units, Lamports(cost.fee_lamports));
+        if let Err(error) = self.store.cost(signature, units, fee).await {
+            tracing::warn!(%signature, error = chain_of(&error), "could not record a cost");
+        }
     }
 }

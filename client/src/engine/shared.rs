@@ -92,6 +92,8 @@ impl<C: Chain> Runner<C> {
         let round = Round { transactions: vec![(shared.transaction.clone(), serves)], simulate: false };
         let proof = self.round(round, context).await?;
         let keys = shared.bundles.iter().map(|index| bundles[*index].key);
+        // Once for all of them.
+        self.record_costs(bundles[shared.bundles[0]].key).await;
         let ends: Vec<_> = keys.map(|key| self.end(key, BundleEnd::Landed(proof))).collect();
         join_all(ends).await;
         Ok(())

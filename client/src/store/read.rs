@@ -143,6 +143,18 @@ pub(super) fn open_transactions(
     open.collect()
 }
 
+pub(super) fn without_cost(sql: &Connection, key: BundleKey) -> Result<Vec<Signature>, StoreError> {
+    let mut statement = sql.prepare_cached(
+        "SELECT signature FROM transactions
+         WHERE status = 'landed' AND compute_units IS NULL AND id IN (
+             SELECT transaction_row FROM transaction_commits JOIN commits ON commits.id = commit_row
+             WHERE bundle = ?1)
+         ORDER BY id",
+    )?;
+    let rows = statement.query_map([key.0 as i64], |row| signature(row, 0))?;
+    rows.map(|row| row?).collect()
+}
+
 pub(super) fn mode(sql: &Connection, key: BundleKey) -> Result<CommitMode, StoreError> {
     bundle_row(sql, key).map(|row| row.mode)
 }

@@ -14,8 +14,8 @@ use super::{
     read::{address, mode, parse_status, queued},
 };
 use crate::types::{
-    BundleEvent, BundleKey, BundleStatus, Changeset, ChangesetId, CommitBundle, CommitId, CommitMode, Stage,
-    TransactionStatus,
+    BundleEvent, BundleKey, BundleStatus, Changeset, ChangesetId, CommitBundle, CommitId, CommitMode,
+    Lamports, Stage, TransactionStatus,
 };
 
 fn now_ms() -> i64 {
@@ -201,23 +201,24 @@ pub(super) fn settled(
     signature: Signature,
     outcome: &TransactionOutcome,
 ) -> Result<(), StoreError> {
-    let (status, slot, units, fee, error) = match outcome {
-        TransactionOutcome::Landed { slot, compute_units, fee } => {
-            let fee = fee.map(|fee| fee.0 as i64);
-            let units = compute_units.map(|units| units as i64);
-            (TransactionStatus::Landed, Some(*slot as i64), units, fee, None)
-        }
-        TransactionOutcome::Failed(error) => {
-            (TransactionStatus::Failed, None, None, None, Some(error.as_str()))
-        }
-        TransactionOutcome::Expired => (TransactionStatus::Expired, None, None, None, None),
+    let (status, slot, error) = match outcome {
+        TransactionOutcome::Landed { slot } => (TransactionStatus::Landed, Some(*slot as i64), None),
+        TransactionOutcome::Failed(error) => (TransactionStatus::Failed, None, Some(error.as_str())),
+        TransactionOutcome::Expired => (TransactionStatus::Expired, None, None),
     };
-    sql.prepare_cached(
-        "UPDATE transactions
-         SET status = ?2, slot = ?3, compute_units = ?4, fee_lamports = ?5, error = ?6
-         WHERE signature = ?1",
-    )?
-    .execute(params![signature.as_ref(), status.as_str(), slot, units, fee, error])?;
+    sql.prepare_cached("UPDATE transactions SET status = ?2, slot = ?3, error = ?4 WHERE signature = ?1")?
+        .execute(params![signature.as_ref(), status.as_str(), slot, error])?;
+    Ok(())
+}
+
+pub(super) fn cost(
+    sql: &Connection,
+    signature: Signature,
+    compute_units: u64,
+    fee: Lamports,
+) -> Result<(), StoreError> {
+    sql.prepare_cached("UPDATE transactions SET compute_units = ?2, fee_lamports = ?3 WHERE signature = ?1")?
+        .execute(params![signature.as_ref(), compute_units as i64, fee.0 as i64])?;
     Ok(())
 }
 
