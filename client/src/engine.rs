@@ -103,7 +103,7 @@ impl<C: Chain> Committor<C> {
     ) -> Result<Self, EngineError> {
         let unfinished = store.unfinished().await?;
         let (events, _) = broadcast::channel(EVENT_BUFFER);
-        let runner = Runner { chain: Arc::new(chain), store, signers, settings, events };
+        let runner = Runner::new(Arc::new(chain), store, signers, settings, events);
         let (scheduler, messages) = mpsc::unbounded_channel();
         let (tasks, closing, cancelled) =
             (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());

@@ -6,14 +6,17 @@ use committor_sdk::delegation;
 use solana_account::Account;
 use solana_address::Address;
 use solana_signature::Signature;
-use tokio::sync::broadcast;
+use tokio::{
+    sync::{Mutex, broadcast},
+    time::Instant,
+};
 
 use super::{EngineError, EngineSettings, Event, Signers, error::chain_of, round::Round};
 use crate::{
     chain::Chain,
     plan::{
-        AccountFacts, BundleFacts, BundlePlan, CommitPlan, PlanContext, plan_bundle, plan_cleanup,
-        plan_finalize,
+        AccountFacts, BundleFacts, BundlePlan, CommitPlan, PlanContext, RentSchedule, plan_bundle,
+        plan_cleanup, plan_finalize,
     },
     store::{BundleEnd, CommitDecision, Store, StoredBundle},
     types::{BundleKey, BundleStatus, CommitMode, ComputeLimit, Stage},
@@ -29,6 +32,20 @@ pub(super) struct Runner<C> {
     pub(super) signers: Signers,
     pub(super) settings: EngineSettings,
     pub(super) events: broadcast::Sender<Event>,
+    /// The cluster's rent, and when it was asked for.
+    pub(super) rent: Arc<Mutex<Option<(Instant, RentSchedule)>>>,
+}
+
+impl<C> Runner<C> {
+    pub(super) fn new(
+        chain: Arc<C>,
+        store: Store,
+        signers: Signers,
+        settings: EngineSettings,
+        events: broadcast::Sender<Event>,
+    ) -> Self {
+        Self { chain, store, signers, settings, events, rent: Arc::default() }
+    }
 }
 
 impl<C> Clone for Runner<C> {
@@ -39,6 +56,7 @@ impl<C> Clone for Runner<C> {
             signers: self.signers.clone(),
             settings: self.settings,
             events: self.events.clone(),
+            rent: self.rent.clone(),
         }
     }
 }

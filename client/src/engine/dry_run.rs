@@ -51,7 +51,7 @@ impl Preview {
     ) -> Result<Self, EngineError> {
         changeset.check()?;
         let (events, _) = broadcast::channel(1);
-        let runner = Runner { chain, store, signers, settings, events };
+        let runner = Runner::new(chain, store, signers, settings, events);
         let accounts: Vec<Address> = (changeset.bundles.iter())
             .flat_map(|bundle| bundle.commits.iter().map(|commit| commit.account))
             .collect();

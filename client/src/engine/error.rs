@@ -154,6 +154,8 @@ fn is_stale(stage: Stage, error: &ChainError) -> bool {
                 | DelegationError::AlreadyApplied
                 | DelegationError::NotABuffer
                 | DelegationError::BufferNotSealed
+                // Rent has changed since it was asked for.
+                | DelegationError::NotRentExempt
                 // A slot later it can be undelegated.
                 | DelegationError::SameSlot
         ),

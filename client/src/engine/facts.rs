@@ -1,11 +1,12 @@
 //! Asking the chain what planning must know.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use committor_sdk::{BufferView, address, chunk_buffer, delegation};
 use solana_account::Account;
 use solana_address::Address;
 use solana_signer::Signer;
+use tokio::time::Instant;
 
 use super::{EngineError, bundle::Runner};
 use crate::{
@@ -17,6 +18,8 @@ use crate::{
     types::{BundleStatus, ComputeLimit, Lamports, PriorityFee, Stage, TransactionVersion},
 };
 
+/// How long rent is believed: it changes a few times a year, and a bundle that is tried for longer sees the change.
+const MAX_RENT_AGE: Duration = Duration::from_secs(5);
 /// The loader whose programs keep their code in an account of its own.
 const UPGRADEABLE_LOADER: Address = Address::from_str_const("BPFLoaderUpgradeab1e11111111111111111111111");
 /// What the runtime adds to every loaded account's length, in bytes.
@@ -37,12 +40,21 @@ impl<C: Chain> Runner<C> {
         })
     }
 
+    /// The cluster's rent, at most [`MAX_RENT_AGE`] old. Whoever asks while it is asked for waits for the one answer.
     async fn rent(&self) -> Result<RentSchedule, EngineError> {
-        let rent = self.chain.rent().await?;
-        Ok(RentSchedule {
-            empty_account: Lamports(rent.empty_account_lamports),
-            per_byte: Lamports(rent.lamports_per_byte),
-        })
+        let mut known = self.rent.lock().await;
+        if let Some((since, rent)) = *known
+            && since.elapsed() < MAX_RENT_AGE
+        {
+            return Ok(rent);
+        }
+        let found = self.chain.rent().await?;
+        let rent = RentSchedule {
+            empty_account: Lamports(found.empty_account_lamports),
+            per_byte: Lamports(found.lamports_per_byte),
+        };
+        *known = Some((Instant::now(), rent));
+        Ok(rent)
     }
 
     /// The transaction format to use.
