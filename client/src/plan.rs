@@ -105,7 +105,7 @@ pub fn plan_bundle(facts: &BundleFacts, context: &PlanContext) -> Result<BundleP
 /// As [`plan_bundle`], except for limits.
 pub fn needs_bases(facts: &BundleFacts, context: &PlanContext) -> Result<bool, PlanError> {
     facts.check(context)?;
-    if facts.accounts.iter().all(|account| account.base.is_some() || account.len == 0) {
+    if facts.accounts.iter().all(|account| account.base.is_some()) {
         return Ok(false);
     }
     Ok(!Bundle::new(facts, context).fits_inline()?)

@@ -53,11 +53,9 @@ impl<C: Chain> Runner<C> {
         }
         let accounts: Vec<Address> =
             bundles.iter().flat_map(|bundle| &bundle.commits).map(|commit| commit.account).collect();
-        let context = self.context(&accounts).await?;
-        let facts: Vec<_> = bundles.iter().map(|bundle| self.facts(bundle)).collect();
-        let facts = join_all(facts).await.into_iter();
+        let (context, facts) = tokio::try_join!(self.context(&accounts), self.facts_of(&bundles))?;
         let plans: Vec<Option<BundlePlan>> =
-            facts.map(|facts| plan_bundle(&facts.ok()?, &context).ok()).collect();
+            facts.iter().map(|facts| plan_bundle(facts, &context).ok()).collect();
         let shared = pack(&plans, &context);
         let sent: Vec<_> =
             shared.iter().map(|shared| self.send_shared(&bundles, &plans, shared, &context)).collect();
