@@ -3,7 +3,7 @@
 use std::{cell::OnceCell, sync::Arc};
 
 use super::{
-    BundleFacts, BundlePlan, CommitPlan, PlanContext, PlanError, TableNeed,
+    BundleFacts, BundlePlan, CommitPlan, ComputeUnits, PlanContext, PlanError, TableNeed,
     account::{MAX_GROWTH, MAX_UNDELEGATE_INLINE, RECORD_LEN, close, close_transaction},
     cost,
     patch::{Patch, diff},
@@ -94,15 +94,28 @@ impl<'a> Bundle<'a> {
             let form = form.map(|form| self.candidate(&methods, form, TableOption::None).map(drop));
             return Err(form.and_then(Result::err).unwrap_or(PlanError::no_commits()));
         }
+        let found = self.best_of(&self.assignments(Patches::Used)?);
+        let has_patches = (0..count).any(|index| self.patch(index).is_some());
+        match found {
+            // A patch of many ranges takes more compute units than a whole state: what does not fit with patches may fit
+            // without.
+            Err(PlanError::DoesNotFit { .. }) if has_patches => {
+                self.best_of(&self.assignments(Patches::Ignored)?)
+            }
+            found => found,
+        }
+    }
+
+    fn best_of(&self, assignments: &[Vec<Method>]) -> Result<Candidate, PlanError> {
         let mut best: Option<Candidate> = None;
         let mut broken = PlanError::no_commits();
-        for tables in self.table_options().iter().copied() {
-            for methods in self.assignments()? {
-                if best.as_ref().is_some_and(|best| best.rank <= self.at_best(&methods, tables)) {
+        for tables in TableOption::all(self.context).iter().copied() {
+            for methods in assignments {
+                if best.as_ref().is_some_and(|best| best.rank <= self.at_best(methods, tables)) {
                     continue;
                 }
-                for form in self.forms(&methods) {
-                    match self.candidate(&methods, form, tables) {
+                for form in self.forms(methods) {
+                    match self.candidate(methods, form, tables) {
                         Ok(found) if best.as_ref().is_none_or(|best| found.rank < best.rank) => {
                             best = Some(found);
                         }
@@ -155,6 +168,14 @@ impl<'a> Bundle<'a> {
         Ok(cell.get())
     }
 
+    /// The upload, unless no buffer is long enough for it: the patch of a state that is may go through one all the same.
+    fn buffered(&self, index: usize, method: Method) -> Result<Option<&Upload>, PlanError> {
+        match self.upload(index, method) {
+            Err(PlanError::Layout { .. }) => Ok(None),
+            found => found,
+        }
+    }
+
     /// The patch, if the method has one.
     fn patch_of(&self, index: usize, method: Method) -> Option<&Patch> {
         match method {
@@ -164,21 +185,23 @@ impl<'a> Bundle<'a> {
     }
 
     /// The shorter of state and patch.
-    fn inline_method(&self, index: usize) -> (Method, usize) {
+    fn inline_method(&self, index: usize, patches: Patches) -> (Method, usize) {
         match self.patch(index) {
-            Some(patch) => (Method::InlinePatch, patch.bytes.len()),
-            None => (Method::Inline, self.facts.accounts[index].state.len()),
+            Some(patch) if patches == Patches::Used => (Method::InlinePatch, patch.bytes.len()),
+            _ => (Method::Inline, self.facts.accounts[index].state.len()),
         }
     }
 
     /// State or patch through a buffer, whichever takes fewer transactions. A patch is bound to the state that it was made
     /// from, so it has to be worth it.
-    fn buffer_method(&self, index: usize) -> Result<Method, PlanError> {
-        if self.facts.mode == CommitMode::Undelegate || self.patch(index).is_none() {
+    fn buffer_method(&self, index: usize, patches: Patches) -> Result<Method, PlanError> {
+        let undelegates = self.facts.mode == CommitMode::Undelegate;
+        if undelegates || patches == Patches::Ignored || self.patch(index).is_none() {
             return Ok(Method::Buffer);
         }
-        let count =
-            |method| self.upload(index, method).map(|upload| upload.map_or(0, Upload::transaction_count));
+        let count = |method| {
+            self.buffered(index, method).map(|upload| upload.map_or(usize::MAX, Upload::transaction_count))
+        };
         if count(Method::BufferPatch)? < count(Method::Buffer)? {
             return Ok(Method::BufferPatch);
         }
@@ -195,7 +218,7 @@ impl<'a> Bundle<'a> {
             methods.push(Method::BufferPatch);
         }
         for method in methods {
-            if self.upload(index, method)?.is_some_and(|upload| !upload.is_new()) {
+            if self.buffered(index, method)?.is_some_and(|upload| !upload.is_new()) {
                 return Ok(Some(method));
             }
         }
@@ -203,17 +226,18 @@ impl<'a> Bundle<'a> {
     }
 
     /// The ways to distribute the commits over methods, by number of buffers.
-    fn assignments(&self) -> Result<Vec<Vec<Method>>, PlanError> {
+    fn assignments(&self, patches: Patches) -> Result<Vec<Vec<Method>>, PlanError> {
         let indices = 0..self.facts.accounts.len();
         let begun: Vec<Option<Method>> =
             indices.clone().map(|index| self.begun_method(index)).collect::<Result<_, _>>()?;
         if self.facts.mode == CommitMode::Stage {
-            let method = |index: usize| begun[index].map_or_else(|| self.buffer_method(index), Ok);
+            let method = |index: usize| begun[index].map_or_else(|| self.buffer_method(index, patches), Ok);
             return Ok(vec![indices.map(method).collect::<Result<_, _>>()?]);
         }
         let plain = || begun.iter().map(|begun| begun.unwrap_or(Method::Inline)).collect::<Vec<_>>();
         let mut assignments = vec![plain()];
-        let short: Vec<(Method, usize)> = indices.clone().map(|index| self.inline_method(index)).collect();
+        let short: Vec<(Method, usize)> =
+            indices.clone().map(|index| self.inline_method(index, patches)).collect();
         let mut methods: Vec<Method> =
             indices.clone().map(|index| begun[index].unwrap_or(short[index].0)).collect();
         if methods != assignments[0] {
@@ -222,21 +246,11 @@ impl<'a> Bundle<'a> {
         let mut longest: Vec<usize> = indices.filter(|index| begun[*index].is_none()).collect();
         longest.sort_by_key(|index| std::cmp::Reverse(short[*index].1));
         for index in longest {
-            methods[index] = self.buffer_method(index)?;
+            methods[index] = self.buffer_method(index, patches)?;
             assignments.push(methods.clone());
         }
         assignments.retain(|methods| self.can_be_inline(methods));
         Ok(assignments)
-    }
-
-    fn table_options(&self) -> &'static [TableOption] {
-        match self.context.version {
-            TransactionVersion::V1 => &[TableOption::None],
-            TransactionVersion::V0 if self.context.tables.is_empty() => {
-                &[TableOption::None, TableOption::Missing]
-            }
-            TransactionVersion::V0 => &[TableOption::None, TableOption::Ready, TableOption::Missing],
-        }
     }
 
     /// The forms that make a difference.
@@ -282,20 +296,7 @@ impl<'a> Bundle<'a> {
     fn candidate(&self, methods: &[Method], form: Form, tables: TableOption) -> Result<Candidate, PlanError> {
         let payer = &self.context.payer;
         let mut builder = self.commit_transaction(methods, form)?;
-        let tables_used = match tables {
-            TableOption::None => TableNeed::None,
-            TableOption::Ready => TableNeed::Ready(cover(&builder.lookup_keys(payer), &self.context.tables)),
-            TableOption::Missing => TableNeed::Missing(builder.lookup_keys(payer)),
-        };
-        match &tables_used {
-            TableNeed::None => (),
-            TableNeed::Ready(tables) => drop(builder.with_tables(tables)),
-            // One that is not there yet can be measured all the same.
-            TableNeed::Missing(addresses) => {
-                let table = LookupTable { address: *payer, addresses: addresses.clone() };
-                builder.with_tables(&[table]);
-            }
-        }
+        let tables_used = tables.give(&mut builder, self.context);
         let commit = builder.build(self.context, 0);
         commit.check(payer)?;
         let rank = self.rank(methods, form, tables, &commit)?;
@@ -384,7 +385,7 @@ impl<'a> Bundle<'a> {
             }
         }
         for action in &self.facts.actions {
-            let cost = action.compute_units.map_or(cost::UNKNOWN, |units| super::ComputeUnits(units.into()));
+            let cost = action.compute_units.map_or(cost::UNKNOWN, |units| ComputeUnits(units.into()));
             builder.add(action.instruction.clone(), cost);
         }
         builder.loads(self.facts.extra_loaded);
@@ -449,12 +450,50 @@ impl<'a> Bundle<'a> {
     }
 }
 
+/// Whether states may travel as what changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patches {
+    Used,
+    Ignored,
+}
+
 /// Where lookup tables come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TableOption {
+pub(super) enum TableOption {
     None,
     Ready,
     Missing,
+}
+
+impl TableOption {
+    /// Those that there are, the best first.
+    pub(super) fn all(context: &PlanContext) -> &'static [Self] {
+        match context.version {
+            TransactionVersion::V1 => &[Self::None],
+            TransactionVersion::V0 if context.tables.is_empty() => &[Self::None, Self::Missing],
+            TransactionVersion::V0 => &[Self::None, Self::Ready, Self::Missing],
+        }
+    }
+
+    /// Lets a transaction use the tables.
+    pub(super) fn give(self, builder: &mut TransactionBuilder, context: &PlanContext) -> TableNeed {
+        let keys = || builder.lookup_keys(&context.payer);
+        let need = match self {
+            Self::None => TableNeed::None,
+            Self::Ready => TableNeed::Ready(cover(&keys(), &context.tables)),
+            Self::Missing => TableNeed::Missing(keys()),
+        };
+        match &need {
+            TableNeed::None => (),
+            TableNeed::Ready(tables) => drop(builder.with_tables(tables)),
+            // One that is not there yet can be measured all the same.
+            TableNeed::Missing(addresses) => {
+                let table = LookupTable { address: context.payer, addresses: addresses.clone() };
+                builder.with_tables(&[table]);
+            }
+        }
+        need
+    }
 }
 
 /// The fewest of `tables` that serve what they can of `keys`, found greedily.
