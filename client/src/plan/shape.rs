@@ -6,6 +6,7 @@ use super::{
     BundleFacts, BundlePlan, CommitPlan, ComputeUnits, PlanContext, PlanError, TableNeed,
     account::{MAX_GROWTH, MAX_UNDELEGATE_INLINE, RECORD_LEN, close, close_transaction},
     cost,
+    finalize::{Part, finalize_fits},
     patch::{Patch, diff},
     transaction::{MAX_ACCOUNT_LOCKS, PlannedTransaction, TransactionBuilder},
     upload::{PayloadKind, Upload},
@@ -299,6 +300,10 @@ impl<'a> Bundle<'a> {
         let tables_used = tables.give(&mut builder, self.context);
         let commit = builder.build(self.context, 0);
         commit.check(payer)?;
+        if self.facts.mode == CommitMode::Stage {
+            // What is staged and can't be applied would stay in the way for ever.
+            finalize_fits(self.parts(methods)?, self.context)?;
+        }
         let rank = self.rank(methods, form, tables, &commit)?;
         Ok(Candidate { methods: methods.to_vec(), form, tables: tables_used, commit, rank })
     }
@@ -390,6 +395,21 @@ impl<'a> Bundle<'a> {
         }
         builder.loads(self.facts.extra_loaded);
         Ok(builder)
+    }
+
+    /// What finalizing will have to do, once these methods have staged everything.
+    fn parts(&self, methods: &[Method]) -> Result<Vec<Part<'_>>, PlanError> {
+        let mut parts = Vec::with_capacity(methods.len());
+        for (index, method) in methods.iter().enumerate() {
+            let Some(upload) = self.upload(index, *method)? else { continue };
+            let account = &self.facts.accounts[index];
+            let cost = match self.patch_of(index, *method) {
+                Some(patch) => ComputeUnits::patch(patch.ranges, patch.bytes.len()),
+                None => ComputeUnits::commit(account.state.len()),
+            };
+            parts.push(Part { account, buffer: upload.buffer, buffer_len: upload.account_len(), cost });
+        }
+        Ok(parts)
     }
 
     fn build(&self, best: Candidate) -> Result<BundlePlan, PlanError> {
