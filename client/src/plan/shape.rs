@@ -432,6 +432,13 @@ impl<'a> Bundle<'a> {
                 closes.push(close_transaction(index, upload.buffer, upload.account_len(), context));
             }
         }
+        // An earlier attempt's buffers that this one has no use for.
+        for (index, account) in self.facts.accounts.iter().enumerate() {
+            let used = self.upload(index, methods[index])?.map(|upload| upload.buffer);
+            for buffer in account.buffers.iter().filter(|buffer| Some(buffer.address) != used) {
+                closes.push(close_transaction(index, buffer.address, buffer.account_len, context));
+            }
+        }
         if !seals.is_empty() {
             rounds.push(seals);
         }
