@@ -100,9 +100,10 @@ impl Drop for Localnet {
 fn help_is_what_it_was() {
     let world = World::new();
     assert_snapshot!("help", world.show(&["--help"]));
-    for command in ["commit", "status", "resume", "localnet", "demo"] {
+    for command in ["commit", "finalize", "status", "resume", "localnet", "demo", "bench"] {
         assert_snapshot!(format!("help_{command}"), world.show(&[command, "--help"]));
     }
+    assert_snapshot!("help_bench_plan", world.show(&["bench", "plan", "--help"]));
 }
 
 #[test]
@@ -297,4 +298,21 @@ fn a_new_keypair_is_for_its_owner_only() {
         assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
     }
     assert_eq!(localnet.interrupt(), 0);
+}
+
+#[test]
+fn planning_is_measured_by_size_of_the_changeset() {
+    let world = World::new();
+    let output =
+        world.run(&["bench", "plan", "--accounts", "100", "--repeats", "1", "--output", "json-compact"]);
+    let figures = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let sizes: Vec<&String> = figures["per_account_ns"].as_object().unwrap().keys().collect();
+    assert_eq!(sizes, ["1", "10", "100"]);
+    assert!(figures["ratio"].is_f64());
+    // The mix is that of an engine: short states, changes in long ones, and new long ones.
+    let mix = serde_json::json!({"buffer-v1": 25, "inline-patch-v1": 25, "inline-v1": 50});
+    assert_eq!(figures["strategies"], mix);
+    let shown = world.show(&["bench", "plan", "--accounts", "100", "--repeats", "1"]);
+    assert!(shown.contains("An account of 100 costs 1.00 times one of 100."), "{shown}");
 }
