@@ -101,7 +101,16 @@ impl EngineOptions {
         let text = std::fs::read_to_string(path);
         let text = text.map_err(|source| ConfigError::SettingsFile { path: path.to_owned(), source })?;
         let refuse = |reason: String| ConfigError::Settings { path: path.to_owned(), reason };
-        let options: Self = toml::from_str(&text).map_err(|error| refuse(error.to_string()))?;
+        let options: Self =
+            toml::from_str(&text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
+        let zero = [
+            ("bundles_in_flight", options.bundles_in_flight == Some(0)),
+            ("transactions_in_flight", options.transactions_in_flight == Some(0)),
+            ("attempts", options.attempts == Some(0)),
+        ];
+        if let Some((key, _)) = zero.into_iter().find(|(_, zero)| *zero) {
+            return Err(refuse(format!("`{key}` is 0, expected at least 1")));
+        }
         for stage in Stage::ALL {
             let budget = options.budget(stage);
             let at = |key: &str, error: &dyn std::fmt::Display| {
@@ -193,6 +202,9 @@ mod tests {
             ),
             ("transaction_version = \"v2\"", "unknown variant `v2`"),
             ("attempts = -1", "invalid value"),
+            ("bundles_in_flight = 0", "`bundles_in_flight` is 0"),
+            ("transactions_in_flight = 0", "`transactions_in_flight` is 0"),
+            ("attempts = 0", "`attempts` is 0"),
         ];
         for (text, expected) in cases {
             let error = load(text).unwrap_err().to_string();

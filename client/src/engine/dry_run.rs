@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use solana_address::Address;
+use solana_signer::Signer;
 use tokio::sync::broadcast;
 
 use super::{EngineError, EngineSettings, Signers, admission::unstored, bundle::Runner};
@@ -41,7 +42,7 @@ impl Preview {
     /// accounts hold.
     ///
     /// # Errors
-    /// [`EngineError::Changeset`] if the changeset makes no sense; [`EngineError::Chain`] if the chain can't be read.
+    /// [`EngineError::Changeset`] if the changeset makes no sense or somebody else would have to sign; [`EngineError::Chain`] if the chain can't be read.
     pub async fn new<C: Chain>(
         chain: Arc<C>,
         store: Store,
@@ -50,6 +51,10 @@ impl Preview {
         changeset: &Changeset,
     ) -> Result<Self, EngineError> {
         changeset.check()?;
+        let (payer, authority) = (signers.payer.pubkey(), signers.authority.pubkey());
+        for bundle in &changeset.bundles {
+            bundle.check_signers(payer, authority)?;
+        }
         let (events, _) = broadcast::channel(1);
         let runner = Runner::new(chain, store, signers, settings, events);
         let accounts: Vec<Address> = (changeset.bundles.iter())

@@ -98,6 +98,7 @@ impl From<committor_client::EngineError> for CommandError {
         let kind = match &error {
             EngineError::Changeset(_) | EngineError::Missing(_) => Kind::Usage,
             EngineError::Chain(_) => Kind::Cluster,
+            EngineError::ShuttingDown => Kind::Interrupted,
             EngineError::Store(_) | EngineError::StoreInUse { .. } | EngineError::Lock { .. } => Kind::Store,
             _ => Kind::Other,
         };
