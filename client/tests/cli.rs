@@ -1,100 +1,26 @@
 //! The `committor` command as its users see it: what it prints where, and its exit codes.
 
+#[path = "cli/dry_run.rs"]
+mod dry_run;
+#[path = "cli/modes.rs"]
+mod modes;
+#[path = "cli/settings.rs"]
+mod settings;
+#[path = "cli/stop.rs"]
+mod stop;
+#[path = "cli/world.rs"]
+mod world;
+
 use std::{
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    path::Path,
+    process::Stdio,
 };
 
 use insta::assert_snapshot;
 use serde_json::Value;
-use tempfile::TempDir;
 
-const ASSETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/accounts");
-
-/// An empty home and working folder, and nothing else of the caller's environment.
-struct World {
-    folder: TempDir,
-}
-
-impl World {
-    fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: &str) -> &Self {
-        std::fs::write(self.path(name), content).unwrap();
-        self
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_committor"));
-        command.args(args).env_clear().env("HOME", self.folder.path()).current_dir(self.folder.path());
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
-    }
-
-    /// Exit code, stdout and stderr, with what differs from run to run left out.
-    fn show(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        format!(
-            "exit code: {}\n----- stdout -----\n{}----- stderr -----\n{}",
-            output.status.code().unwrap(),
-            text(&output.stdout),
-            text(&output.stderr)
-        )
-        .replace(&self.folder.path().display().to_string(), "FOLDER")
-    }
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// A running `committor localnet`; killed if a test fails before it stops it.
-struct Localnet {
-    child: Child,
-    running: Value,
-}
-
-impl Localnet {
-    /// Starts one with the real accounts delegated to a new keypair at `id.json`.
-    fn start(world: &World) -> Self {
-        let args = ["localnet", "--rpc-port", "0", "--ws-port", "0", "--keypair", "id.json"];
-        let mut command = world.command(&args);
-        command.args(["--output", "json-compact", "--delegate", ASSETS]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { child, running: serde_json::from_str(&line).unwrap() }
-    }
-
-    fn args<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
-        let url = |name: &str| self.running[name].as_str().unwrap();
-        let cluster = ["--url", url("rpc_url"), "--ws", url("websocket_url"), "--keypair", "id.json"];
-        args.iter().copied().chain(cluster).collect()
-    }
-
-    fn interrupt(mut self) -> i32 {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-        self.child.wait().unwrap().code().unwrap()
-    }
-}
-
-impl Drop for Localnet {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-    }
-}
+use world::{ASSETS, Localnet, World, json};
 
 #[test]
 fn help_is_what_it_was() {
