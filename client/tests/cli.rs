@@ -19,6 +19,7 @@ use std::{
 
 use insta::assert_snapshot;
 use serde_json::Value;
+use solana_keypair::Keypair;
 
 use world::{ASSETS, Localnet, World, json};
 
@@ -32,6 +33,12 @@ fn help_is_what_it_was() {
     assert_snapshot!("help_bench_plan", world.show(&["bench", "plan", "--help"]));
 }
 
+/// A changeset that commits an account twice in one bundle.
+fn twice() -> String {
+    let commit = (world::account(1), [1].as_slice());
+    world::changeset(&[world::bundle(1, &[commit, commit])])
+}
+
 #[test]
 fn what_is_wrong_with_the_command_line_or_a_file_is_said_before_anything_is_done() {
     let world = World::new();
@@ -39,18 +46,25 @@ fn what_is_wrong_with_the_command_line_or_a_file_is_said_before_anything_is_done
         .write("broken.json", "{\"bundles\": [")
         .write("other.json", "{\"a\": 1}")
         .write("words.json", "secret words");
-    world.write("empty.json", "{\"bundles\": []}");
+    world.write("empty.json", "{\"bundles\": []}").write("twice.json", &twice());
+    // A keypair where it is looked for, so that what comes after it is reached.
+    let keypair = Keypair::new_from_array([1; 32]).to_bytes().to_vec();
+    std::fs::create_dir_all(world.path(".config/solana")).unwrap();
+    world.write(".config/solana/id.json", &format!("{keypair:?}"));
     let mut shown = String::new();
-    let cases: [&[&str]; 12] = [
+    let cases: [&[&str]; 15] = [
         &["comit"],
         &["commit"],
         &["commit", "none.json"],
         &["commit", "broken.json"],
         &["commit", "other.json"],
+        &["commit", "empty.json"],
+        &["commit", "twice.json"],
         &["commit", ASSETS, "--account", "11111111111111111111111111111111"],
         &["commit", ASSETS, "--url", "mainet"],
         &["commit", ASSETS, "--url", "http://localhost:1"],
         &["commit", ASSETS, "--keypair", "words.json"],
+        &["commit", ASSETS, "--keypair", "none.json"],
         &["commit", ASSETS, "--config", "none.yml"],
         &["demo", "--url", "devnet"],
         &["localnet", "--fee-payer", "id.json"],

@@ -183,6 +183,9 @@ fn display_preview(preview: &Preview) -> String {
             Ok(plan) => plan,
             Err(error) => {
                 refusals.push_str(&format!("bundle {} has no plan: {error}\n", bundle.id));
+                if let Some(hint) = error.hint() {
+                    refusals.push_str(&format!("hint: {hint}\n"));
+                }
                 continue;
             }
         };
