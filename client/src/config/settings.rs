@@ -26,6 +26,24 @@ use crate::{
 /// compute = "table"                # or "simulate", or a number of compute units, in quotes
 /// priority_fee = "p75:100000"      # the 75th percentile of recent fees, at most 100,000; or a price, in quotes
 /// ```
+///
+/// Prices are in micro-lamports per compute unit. `docs/settings.md` describes every key.
+///
+/// ```
+/// use committor_client::{EngineSettings, config::EngineOptions, types::{ComputeLimit, PriorityFee}};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("settings.toml");
+/// std::fs::write(&path, "attempts = 9\n[commit]\ncompute = \"simulate\"\npriority_fee = \"p75:100000\"\n")?;
+/// let mut settings = EngineSettings::default();
+/// EngineOptions::load(&path)?.apply(&mut settings)?;
+/// assert_eq!(settings.attempts, 9);
+/// assert_eq!(settings.budgets.commit.compute, ComputeLimit::Simulate);
+/// assert_eq!(settings.budgets.commit.priority_fee, PriorityFee::Percentile { percentile: 75, cap: 100_000 });
+/// // What the file does not name is left as it is.
+/// assert_eq!(settings.budgets.prepare.compute, ComputeLimit::Table);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineOptions {
@@ -66,6 +84,16 @@ pub struct BudgetOptions {
 }
 
 /// A value for one stage (`commit=simulate`) or for all of them (`simulate`).
+///
+/// ```
+/// use committor_client::{config::StageOption, types::{ComputeLimit, Stage}};
+///
+/// let option: StageOption<ComputeLimit> = "commit=20000".parse()?;
+/// assert_eq!(option, StageOption { stage: Some(Stage::Commit), value: ComputeLimit::Fixed(20_000) });
+/// let error = "comit=20000".parse::<StageOption<ComputeLimit>>().unwrap_err();
+/// assert_eq!(error.to_string(), "`comit` is no stage: expected prepare, commit, finalize or cleanup");
+/// # Ok::<(), committor_client::config::ConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageOption<T> {
     /// The stage; `None` for all.

@@ -28,6 +28,25 @@ pub struct BundlePreview {
 }
 
 /// What a changeset would take.
+///
+/// ```no_run
+/// # async fn run(signers: committor_client::Signers, changeset: committor_client::Changeset)
+/// # -> Result<(), Box<dyn std::error::Error>> {
+/// use std::{path::Path, sync::Arc};
+/// use committor_client::{EngineSettings, Preview, Store, chain::{RpcChain, RpcSettings}};
+///
+/// let chain = Arc::new(RpcChain::new(RpcSettings::new("http://localhost:8899")));
+/// let store = Store::open(Path::new("committor.db"))?;
+/// let preview = Preview::new(chain, store, signers, EngineSettings::default(), &changeset).await?;
+/// println!("{} transactions, {} lamports", preview.price.transactions, preview.price.fee_lamports);
+/// for bundle in &preview.bundles {
+///     match &bundle.plan {
+///         Ok(plan) => println!("bundle {}: {} rounds", bundle.id, plan.rounds.len()),
+///         Err(error) => println!("bundle {} has no plan: {error}", bundle.id),
+///     }
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Preview {
     /// Its bundles, in order.
