@@ -30,6 +30,8 @@ fn what_is_staged_changes_nothing_until_it_is_finalized() {
         assert_eq!(report["accounts"][index]["strategy"], "buffer-v1");
     }
     assert_eq!(cluster.find(account(1)).unwrap().data, vec![0; 100], "nobody sees it yet");
+    let summary = &json(&world.run(&["status", "--all", "--output", "json"]))["changesets"][0];
+    assert_eq!((&summary["bundles"], &summary["staged"]), (&json!(2), &json!(2)));
 
     let output = world.run(&cluster.args(&["finalize", "--bundle", "2", "--output", "json"]));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -55,6 +57,20 @@ fn what_is_staged_changes_nothing_until_it_is_finalized() {
         assert_snapshot!("nothing_staged", world.show(&cluster.args(&["finalize"])));
     });
     assert_eq!(cluster.find(account(1)).unwrap().data, vec![1; 50]);
+}
+
+#[test]
+fn a_bundle_that_waits_gives_way_to_a_newer_one_if_it_may() {
+    let world = World::new();
+    let cluster = Cluster::start(&world, SLOT, 1..=1);
+    let bundles = [bundle(1, &[(account(1), &[1; 50])]), bundle(2, &[(account(1), &[2; 60])])];
+    world.write("changeset.json", &changeset(&bundles));
+    filtered(|| {
+        let shown = world.show(&cluster.args(&["commit", "changeset.json", "--coalesce"]));
+        assert_snapshot!("superseded", shown);
+        assert_snapshot!("superseded_all", world.show(&["status", "--all"]));
+    });
+    assert_eq!(cluster.find(account(1)).unwrap().data, vec![2; 60]);
 }
 
 #[test]

@@ -108,7 +108,7 @@ async fn play(committor: &Committor, players: &[Address], payer: Address) -> Res
 
 /// A bundle that failed is in the report, not an error.
 fn landed(report: &ChangesetReport) -> Result<()> {
-    for bundle in report.bundles.iter().filter(|bundle| bundle.status != BundleStatus::Landed) {
+    if let Some(bundle) = report.bundles.iter().find(|bundle| bundle.status != BundleStatus::Landed) {
         let error = bundle.error.as_deref().unwrap_or("not yet");
         return Err(format!("bundle {} of changeset {}: {error}", bundle.bundle, report.changeset).into());
     }

@@ -93,13 +93,14 @@ pub fn summaries(summaries: &[ChangesetSummary], output: Output) -> Result<(), C
     if output != Output::Display {
         return json(&serde_json::json!({ "changesets": summaries }), output);
     }
-    let mut table = table(["changeset", "bundles", "landed", "failed", "to go"]);
+    let mut table = table(["changeset", "bundles", "landed", "staged", "failed", "superseded", "to go"]);
     for summary in summaries {
-        let left = summary.bundles - summary.landed - summary.failed;
-        let numbers = [summary.changeset.0, summary.bundles, summary.landed, summary.failed, left];
+        let ChangesetSummary { changeset, bundles, landed, staged, failed, superseded, .. } = summary;
+        let left = bundles - landed - staged - failed - superseded;
+        let numbers = [&changeset.0, bundles, landed, staged, failed, superseded, &left];
         table.add_row(numbers.map(|number| number.to_string()));
     }
-    align_right(&mut table, 0..5);
+    align_right(&mut table, 0..7);
     print(&format!("{table}\n"))
 }
 
