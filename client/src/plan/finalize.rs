@@ -2,7 +2,7 @@
 
 use super::{
     BufferFacts, BundleFacts, BundlePlan, CommitPlan, ComputeUnits, PlanContext, PlanError, TableNeed,
-    account::{MAX_GROWTH, RECORD_LEN, close, close_transaction},
+    account::{Delegated, MAX_GROWTH, RECORD_LEN, close, close_transaction},
     cost,
     patch::MAX_RANGES,
     shape::merge,
@@ -26,12 +26,13 @@ pub fn plan_finalize(facts: &BundleFacts, context: &PlanContext) -> Result<Bundl
             return Err(PlanError::NotStaged { account: account.account, found });
         }
     }
+    let accounts: Vec<Delegated> = facts.accounts.iter().map(Delegated::new).collect();
     let mut broken = PlanError::no_commits();
     // Growing and closing inside first: readers see no half-grown account, and it is fewer transactions.
     for (grow_inside, close_inside) in [(true, true), (true, false), (false, true), (false, false)] {
-        let finalize = transaction(facts, grow_inside, close_inside, context);
+        let finalize = transaction(&accounts, grow_inside, close_inside, context);
         match finalize.check(&context.payer) {
-            Ok(()) => return Ok(plan(facts, finalize, grow_inside, close_inside, context)),
+            Ok(()) => return Ok(plan(&accounts, finalize, grow_inside, close_inside, context)),
             Err(error) => broken = error,
         }
     }
@@ -39,13 +40,13 @@ pub fn plan_finalize(facts: &BundleFacts, context: &PlanContext) -> Result<Bundl
 }
 
 fn transaction(
-    facts: &BundleFacts,
+    accounts: &[Delegated],
     grow_inside: bool,
     close_inside: bool,
     context: &PlanContext,
 ) -> PlannedTransaction {
     let mut builder = TransactionBuilder::new(Stage::Finalize);
-    for (index, account) in facts.accounts.iter().enumerate() {
+    for (index, account) in accounts.iter().enumerate() {
         let Some(record) = account.record else { continue };
         builder.serves(index).loads(account.len.max(account.state.len()) as u64).loads(RECORD_LEN);
         builder.loads(account.buffers.iter().map(|buffer| buffer.account_len).max().unwrap_or_default());
@@ -67,7 +68,7 @@ fn transaction(
 }
 
 fn plan(
-    facts: &BundleFacts,
+    accounts: &[Delegated],
     finalize: PlannedTransaction,
     grow_inside: bool,
     close_inside: bool,
@@ -75,13 +76,13 @@ fn plan(
 ) -> BundlePlan {
     let mut rounds = Vec::new();
     if !grow_inside {
-        for (index, account) in facts.accounts.iter().enumerate() {
+        for (index, account) in accounts.iter().enumerate() {
             merge(&mut rounds, account.grow_rounds(index, Stage::Prepare, context));
         }
     }
     rounds.push(vec![finalize]);
     if !close_inside {
-        let closes = facts.accounts.iter().enumerate().flat_map(|(index, account)| {
+        let closes = accounts.iter().enumerate().flat_map(|(index, account)| {
             let close = move |buffer: &BufferFacts| {
                 close_transaction(index, buffer.address, buffer.account_len, context)
             };
@@ -89,7 +90,7 @@ fn plan(
         });
         rounds.push(closes.collect());
     }
-    let commits = facts.accounts.iter().filter_map(|account| {
+    let commits = accounts.iter().filter_map(|account| {
         let record = account.record?;
         let method = if record.staged_kind == 0 { Method::Buffer } else { Method::BufferPatch };
         Some(CommitPlan {
