@@ -7,7 +7,7 @@ use committor_client::{
     ChangesetReport, Preview,
     engine::BundlePreview,
     plan::{CommitPlan, Price},
-    store::{BundleReport, ChangesetSummary, CommitReport},
+    store::{BundleReport, ChangesetSummary, CommitReport, StepReport},
 };
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ struct BundleDocument<'a> {
     transactions: u64,
     compute_units: u64,
     fee_lamports: u64,
-    steps: &'a [committor_client::store::StepReport],
+    steps: &'a [StepReport],
 }
 
 impl<'a> ReportDocument<'a> {
@@ -258,15 +258,22 @@ fn display(report: &ChangesetReport) -> String {
     for bundle in &report.bundles {
         let what = match (&bundle.error, bundle.steps.first()) {
             (Some(error), _) => format!("{}: {error}", bundle.status),
-            (None, Some(_)) => {
-                let steps = bundle.steps.iter().map(|step| format!("{} with {}", step.step, step.signature));
-                format!("{}: {}", bundle.status, steps.collect::<Vec<_>>().join(", "))
-            }
+            (None, Some(_)) => format!("{}: {}", bundle.status, steps(&bundle.steps)),
             (None, None) => bundle.status.to_string(),
         };
         text.push_str(&format!("bundle {} {what}\n", bundle.bundle));
     }
     text
+}
+
+/// Which transaction took which steps: often one takes all of them.
+fn steps(steps: &[StepReport]) -> String {
+    let by_transaction = steps.chunk_by(|one, other| one.signature == other.signature).map(|steps| {
+        let names: Vec<&str> = steps.iter().map(|step| step.step.as_str()).collect();
+        let signature = steps.first().map_or("", |step| step.signature.as_str());
+        format!("{} with {signature}", names.join(", "))
+    });
+    by_transaction.collect::<Vec<_>>().join("; ")
 }
 
 /// The last transaction, which is the committing one where it landed, and how many came before it.
