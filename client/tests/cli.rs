@@ -160,6 +160,10 @@ fn dumps_and_changesets_land_on_a_running_localnet() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let report = json(&output);
     assert_eq!(report["bundles"].as_array().unwrap().len(), 6);
+    // The accounts are empty at first, and most of this state is zeroes: a patch of nothing.
+    let market = report["accounts"].as_array().unwrap().iter().find(|account| account["bytes"] == 871_520);
+    assert_eq!(market.unwrap()["strategy"], "inline-patch-v1");
+    assert_eq!(market.unwrap()["transactions"], 3);
     assert!(report["accounts"].as_array().unwrap().iter().all(|account| account["verified"] == true));
 
     let vault = format!("{ASSETS}/token_vault_165.json");
