@@ -219,6 +219,20 @@ mod tests {
     }
 
     #[test]
+    fn the_file_in_the_documentation_is_the_defaults() {
+        let page = include_str!("../../../docs/settings.md");
+        let (_, file) = page.split_once("```toml\n").unwrap();
+        let (file, _) = file.split_once("```").unwrap();
+        let mut settings = EngineSettings::default();
+        load(file).unwrap().apply(&mut settings).unwrap();
+        let defaults = EngineSettings { version: Some(TransactionVersion::V1), ..EngineSettings::default() };
+        assert_eq!(format!("{settings:?}"), format!("{defaults:?}"));
+        for key in toml::from_str::<toml::Table>(file).unwrap().keys() {
+            assert!(page.matches(&format!("`{key}`")).count() > 0, "{key} is described");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_in_a_settings_file_is_named() {
         let cases = [
             ("colaesce = true", "unknown field `colaesce`"),
