@@ -99,6 +99,9 @@ impl EngineError {
             Self::Changeset(error) => error.hint(),
             Self::Store(error) => error.hint(),
             Self::Plan(error) => error.hint(),
+            Self::Transaction { .. } if self.is_out_of_compute() => Some(
+                "give it more compute units (`--compute`), or those that simulation finds (`--compute simulate`)",
+            ),
             Self::Chain(error) | Self::Transaction { source: error, .. } => hint_of_chain(error),
             Self::Compile(_) => Some("split the bundle, or leave out its actions"),
             Self::Sign(_) => Some("check the keypairs (`--keypair`, `--fee-payer`)"),
