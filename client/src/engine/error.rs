@@ -242,3 +242,27 @@ pub(crate) fn chain_of(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use solana_address::Address;
+
+    use super::*;
+    use crate::types::BundleId;
+
+    #[test]
+    fn what_is_kept_of_an_error_has_its_causes_and_what_can_be_done() {
+        let account = Address::new_from_array([1; 32]);
+        let error = EngineError::from(PlanError::Staged(account));
+        assert_eq!(
+            reason(&error),
+            format!(
+                "the bundle can't be planned: account {account} has a staged commit that is not finalized; \
+                 `committor finalize` applies what is staged"
+            )
+        );
+        assert_eq!((error.is_transient(), error.signature()), (false, None));
+        let error = EngineError::from(ChangesetError::EmptyBundle(BundleId(7)));
+        assert_eq!(error.hint(), ChangesetError::EmptyBundle(BundleId(7)).hint());
+    }
+}

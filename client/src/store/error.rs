@@ -143,3 +143,26 @@ impl StoreError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn a_busy_store_or_a_full_disk_may_pass_and_a_broken_store_does_not() {
+        for (code, transient) in [
+            (ffi::SQLITE_BUSY, true),
+            (ffi::SQLITE_LOCKED, true),
+            (ffi::SQLITE_FULL, true),
+            (ffi::SQLITE_CORRUPT, false),
+            (ffi::SQLITE_CONSTRAINT, false),
+        ] {
+            let source = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let error = StoreError::Sqlite { doing: "record a plan", source };
+            assert_eq!(error.is_transient(), transient, "{code}");
+            assert!(error.hint().is_some());
+        }
+    }
+}
