@@ -44,7 +44,35 @@ use scheduler::{Message, Scheduler};
 /// Events that a reader may lag behind before it loses some (and is told so).
 const EVENT_BUFFER: usize = 8_192;
 
-/// The engine. Cheap to clone.
+/// The engine. Cheap to clone: all clones are one engine.
+///
+/// [`Self::builder`] starts one. [`Self::commit`] submits, [`Self::events`] tells what happens, [`Self::verify`] reads back,
+/// and [`Self::shutdown`] stops in good order; what has not ended by then goes on at the next start. Dropping the last clone
+/// stops it too, at once.
+///
+/// ```no_run
+/// # async fn run(authority: solana_keypair::Keypair, changeset: committor_client::Changeset)
+/// # -> Result<(), Box<dyn std::error::Error>> {
+/// use committor_client::Committor;
+/// use std::time::Duration;
+///
+/// let committor = Committor::builder()
+///     .cluster("http://localhost:8899")
+///     .authority(authority)
+///     .store("committor.db")
+///     .start()
+///     .await?;
+/// // What an earlier process left unfinished is being worked on from here; wait for it, or do not.
+/// committor.idle().await;
+///
+/// let report = committor.commit(changeset).await?.finished().await?;
+/// let verification = committor.verify(report.changeset).await?;
+/// assert!(verification.mismatches.is_empty());
+///
+/// let left = committor.shutdown(Duration::from_secs(10)).await?;
+/// println!("{left} bundles go on at the next start");
+/// # Ok(()) }
+/// ```
 pub struct Committor<C: Chain = RpcChain> {
     inner: Arc<Inner<C>>,
 }
@@ -118,6 +146,27 @@ impl<C: Chain> Committor<C> {
     ///
     /// A bundle that can't be atomic is refused, recorded as failed, and named by [`Ticket::refused`]; the others go on.
     ///
+    /// ```no_run
+    /// # async fn run(committor: committor_client::Committor, [player, opponent]: [solana_address::Address; 2])
+    /// # -> Result<(), committor_client::EngineError> {
+    /// use committor_client::{AccountCommit, BundleId, Changeset, CommitBundle};
+    ///
+    /// // Both accounts change in one transaction, or neither does.
+    /// let bundle = CommitBundle::new(
+    ///     BundleId(7),
+    ///     vec![
+    ///         AccountCommit { account: player, state: vec![1, 0, 0, 0].into() },
+    ///         AccountCommit { account: opponent, state: vec![0, 0, 0, 1].into() },
+    ///     ],
+    /// );
+    /// let ticket = committor.commit(Changeset { bundles: vec![bundle] }).await?;
+    /// // Durable from here on. Nothing was spent on what was refused.
+    /// for (bundle, error) in ticket.refused() {
+    ///     println!("bundle {bundle}: {error}; {}", error.hint().unwrap_or_default());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`EngineError::Changeset`] if it makes no sense, [`EngineError::Store`] if it could not be written,
     /// [`EngineError::ShuttingDown`] after [`Self::shutdown`]. Nothing of it is stored then.
@@ -144,7 +193,23 @@ impl<C: Chain> Committor<C> {
         Ok(Ticket { changeset, bundles, refused, store: inner.runner.store.clone(), finished })
     }
 
-    /// Applies what a bundle has staged. When this returns, that it is to be applied is on disk.
+    /// Applies what a bundle has staged. When this returns, that it is to be applied is on disk. If it can't be applied for
+    /// now, the bundle stays staged, and its report says why.
+    ///
+    /// ```no_run
+    /// # async fn run(committor: committor_client::Committor, bundle: committor_client::CommitBundle)
+    /// # -> Result<(), committor_client::EngineError> {
+    /// use committor_client::{Changeset, CommitMode};
+    ///
+    /// let changeset = Changeset { bundles: vec![bundle.mode(CommitMode::Stage)] };
+    /// let ticket = committor.commit(changeset).await?;
+    /// let keys = ticket.bundles().to_vec();
+    /// ticket.finished().await?; // staged: the buffers can be read, the accounts are as they were
+    /// for (_, key) in keys {
+    ///     committor.finalize(key).await?.finished().await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`EngineError::Store`] if the bundle is not staged.

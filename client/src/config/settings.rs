@@ -26,6 +26,24 @@ use crate::{
 /// compute = "table"                # or "simulate", or a number of compute units, in quotes
 /// priority_fee = "p75:100000"      # the 75th percentile of recent fees, at most 100,000; or a price, in quotes
 /// ```
+///
+/// Prices are in micro-lamports per compute unit. `docs/settings.md` describes every key.
+///
+/// ```
+/// use committor_client::{EngineSettings, config::EngineOptions, types::{ComputeLimit, PriorityFee}};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("settings.toml");
+/// std::fs::write(&path, "attempts = 9\n[commit]\ncompute = \"simulate\"\npriority_fee = \"p75:100000\"\n")?;
+/// let mut settings = EngineSettings::default();
+/// EngineOptions::load(&path)?.apply(&mut settings)?;
+/// assert_eq!(settings.attempts, 9);
+/// assert_eq!(settings.budgets.commit.compute, ComputeLimit::Simulate);
+/// assert_eq!(settings.budgets.commit.priority_fee, PriorityFee::Percentile { percentile: 75, cap: 100_000 });
+/// // What the file does not name is left as it is.
+/// assert_eq!(settings.budgets.prepare.compute, ComputeLimit::Table);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineOptions {
@@ -66,6 +84,16 @@ pub struct BudgetOptions {
 }
 
 /// A value for one stage (`commit=simulate`) or for all of them (`simulate`).
+///
+/// ```
+/// use committor_client::{config::StageOption, types::{ComputeLimit, Stage}};
+///
+/// let option: StageOption<ComputeLimit> = "commit=20000".parse()?;
+/// assert_eq!(option, StageOption { stage: Some(Stage::Commit), value: ComputeLimit::Fixed(20_000) });
+/// let error = "comit=20000".parse::<StageOption<ComputeLimit>>().unwrap_err();
+/// assert_eq!(error.to_string(), "`comit` is no stage: expected prepare, commit, finalize or cleanup");
+/// # Ok::<(), committor_client::config::ConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageOption<T> {
     /// The stage; `None` for all.
@@ -101,7 +129,16 @@ impl EngineOptions {
         let text = std::fs::read_to_string(path);
         let text = text.map_err(|source| ConfigError::SettingsFile { path: path.to_owned(), source })?;
         let refuse = |reason: String| ConfigError::Settings { path: path.to_owned(), reason };
-        let options: Self = toml::from_str(&text).map_err(|error| refuse(error.to_string()))?;
+        let options: Self =
+            toml::from_str(&text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
+        let zero = [
+            ("bundles_in_flight", options.bundles_in_flight == Some(0)),
+            ("transactions_in_flight", options.transactions_in_flight == Some(0)),
+            ("attempts", options.attempts == Some(0)),
+        ];
+        if let Some((key, _)) = zero.into_iter().find(|(_, zero)| *zero) {
+            return Err(refuse(format!("`{key}` is 0, expected at least 1")));
+        }
         for stage in Stage::ALL {
             let budget = options.budget(stage);
             let at = |key: &str, error: &dyn std::fmt::Display| {
@@ -182,6 +219,20 @@ mod tests {
     }
 
     #[test]
+    fn the_file_in_the_documentation_is_the_defaults() {
+        let page = include_str!("../../../docs/settings.md");
+        let (_, file) = page.split_once("```toml\n").unwrap();
+        let (file, _) = file.split_once("```").unwrap();
+        let mut settings = EngineSettings::default();
+        load(file).unwrap().apply(&mut settings).unwrap();
+        let defaults = EngineSettings { version: Some(TransactionVersion::V1), ..EngineSettings::default() };
+        assert_eq!(format!("{settings:?}"), format!("{defaults:?}"));
+        for key in toml::from_str::<toml::Table>(file).unwrap().keys() {
+            assert!(page.matches(&format!("`{key}`")).count() > 0, "{key} is described");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_in_a_settings_file_is_named() {
         let cases = [
             ("colaesce = true", "unknown field `colaesce`"),
@@ -193,6 +244,9 @@ mod tests {
             ),
             ("transaction_version = \"v2\"", "unknown variant `v2`"),
             ("attempts = -1", "invalid value"),
+            ("bundles_in_flight = 0", "`bundles_in_flight` is 0"),
+            ("transactions_in_flight = 0", "`transactions_in_flight` is 0"),
+            ("attempts = 0", "`attempts` is 0"),
         ];
         for (text, expected) in cases {
             let error = load(text).unwrap_err().to_string();

@@ -11,7 +11,11 @@ use tokio::{
     time::Instant,
 };
 
-use super::{EngineError, EngineSettings, Event, Signers, error::chain_of, round::Round};
+use super::{
+    EngineError, EngineSettings, Event, Signers,
+    error::{chain_of, reason},
+    round::Round,
+};
 use crate::{
     chain::Chain,
     plan::{
@@ -100,11 +104,11 @@ impl<C: Chain> Runner<C> {
             Ok(proof) => BundleEnd::Landed(proof),
             // What is staged stays, unless it is gone.
             Err(error) if bundle.status == BundleStatus::Finalizing && !error.is_obsolete() => {
-                BundleEnd::Postponed(chain_of(&error))
+                BundleEnd::Postponed(reason(&error))
             }
             Err(error) => {
                 self.clean_up(&bundle).await;
-                BundleEnd::Failed(chain_of(&error))
+                BundleEnd::Failed(reason(&error))
             }
         };
         self.end(key, end).await;

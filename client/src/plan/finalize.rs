@@ -3,9 +3,8 @@
 use solana_address::Address;
 
 use super::{
-    AccountFacts, BufferFacts, BundleFacts, BundlePlan, CommitPlan, ComputeUnits, PlanContext, PlanError,
-    TableNeed,
-    account::{MAX_GROWTH, RECORD_LEN, close, close_transaction},
+    BufferFacts, BundleFacts, BundlePlan, CommitPlan, ComputeUnits, PlanContext, PlanError, TableNeed,
+    account::{Delegated, MAX_GROWTH, RECORD_LEN, close, close_transaction},
     cost,
     patch::MAX_RANGES,
     shape::{TableOption, merge},
@@ -29,7 +28,8 @@ pub fn plan_finalize(facts: &BundleFacts, context: &PlanContext) -> Result<Bundl
             return Err(PlanError::NotStaged { account: account.account, found });
         }
     }
-    let parts: Vec<Part> = facts.accounts.iter().filter_map(Part::staged).collect();
+    let accounts: Vec<Delegated> = facts.accounts.iter().map(Delegated::new).collect();
+    let parts: Vec<Part> = accounts.iter().filter_map(|account| Part::staged(*account)).collect();
     let mut broken = PlanError::no_commits();
     for tables in TableOption::all(context) {
         // Growing and closing inside first: readers see no half-grown account, and it is fewer transactions.
@@ -42,7 +42,7 @@ pub fn plan_finalize(facts: &BundleFacts, context: &PlanContext) -> Result<Bundl
                 finalize = finalize.with_compute_unit_limit(cost::MAX.0 as u32);
             }
             match finalize.check(&context.payer) {
-                Ok(()) => return Ok(plan(facts, finalize, need, grow_inside, close_inside, context)),
+                Ok(()) => return Ok(plan(&accounts, finalize, need, grow_inside, close_inside, context)),
                 Err(error) => broken = error,
             }
         }
@@ -70,14 +70,14 @@ pub(super) fn finalize_fits(parts: Vec<Part>, context: &PlanContext) -> Result<(
 
 /// What is staged for one account.
 pub(super) struct Part<'a> {
-    pub(super) account: &'a AccountFacts,
+    pub(super) account: Delegated<'a>,
     pub(super) buffer: Address,
     pub(super) buffer_len: u64,
     pub(super) cost: ComputeUnits,
 }
 
 impl<'a> Part<'a> {
-    fn staged(account: &'a AccountFacts) -> Option<Self> {
+    fn staged(account: Delegated<'a>) -> Option<Self> {
         let record = account.record?;
         let buffer_len = account.buffers.iter().map(|buffer| buffer.account_len).max().unwrap_or_default();
         // How many ranges a staged patch has is not known: as many as its length allows, and a patch has.
@@ -112,7 +112,7 @@ fn transaction(
 }
 
 fn plan(
-    facts: &BundleFacts,
+    accounts: &[Delegated],
     finalize: PlannedTransaction,
     tables: TableNeed,
     grow_inside: bool,
@@ -121,13 +121,13 @@ fn plan(
 ) -> BundlePlan {
     let mut rounds = Vec::new();
     if !grow_inside {
-        for (index, account) in facts.accounts.iter().enumerate() {
+        for (index, account) in accounts.iter().enumerate() {
             merge(&mut rounds, account.grow_rounds(index, Stage::Prepare, context));
         }
     }
     rounds.push(vec![finalize]);
     if !close_inside {
-        let closes = facts.accounts.iter().enumerate().flat_map(|(index, account)| {
+        let closes = accounts.iter().enumerate().flat_map(|(index, account)| {
             let close = move |buffer: &BufferFacts| {
                 close_transaction(index, buffer.address, buffer.account_len, context)
             };
@@ -135,7 +135,7 @@ fn plan(
         });
         rounds.push(closes.collect());
     }
-    let commits = facts.accounts.iter().filter_map(|account| {
+    let commits = accounts.iter().filter_map(|account| {
         let record = account.record?;
         let method = if record.staged_kind == 0 { Method::Buffer } else { Method::BufferPatch };
         Some(CommitPlan {

@@ -4,7 +4,7 @@ use std::{cell::OnceCell, sync::Arc};
 
 use super::{
     BundleFacts, BundlePlan, CommitPlan, ComputeUnits, PlanContext, PlanError, TableNeed,
-    account::{MAX_GROWTH, MAX_UNDELEGATE_INLINE, RECORD_LEN, close, close_transaction},
+    account::{Delegated, MAX_GROWTH, MAX_UNDELEGATE_INLINE, RECORD_LEN, close, close_transaction},
     cost,
     finalize::{Part, finalize_fits},
     patch::{Patch, diff},
@@ -23,11 +23,11 @@ const LOCKS_PER_COMMIT: u64 = 2;
 pub(super) struct Bundle<'a> {
     pub(super) facts: &'a BundleFacts,
     pub(super) context: &'a PlanContext,
-    prepared: Vec<Prepared>,
+    prepared: Vec<Prepared<'a>>,
 }
 
-#[derive(Default)]
-struct Prepared {
+struct Prepared<'a> {
+    account: Delegated<'a>,
     patch: OnceCell<Option<Patch>>,
     state: OnceCell<Upload>,
     changes: OnceCell<Upload>,
@@ -72,7 +72,13 @@ struct Rank {
 
 impl<'a> Bundle<'a> {
     pub(super) fn new(facts: &'a BundleFacts, context: &'a PlanContext) -> Self {
-        let prepared = facts.accounts.iter().map(|_| Prepared::default()).collect();
+        let prepared = facts.accounts.iter().map(|facts| Prepared {
+            account: Delegated::new(facts),
+            patch: OnceCell::new(),
+            state: OnceCell::new(),
+            changes: OnceCell::new(),
+        });
+        let prepared = prepared.collect();
         Self { facts, context, prepared }
     }
 
@@ -258,7 +264,7 @@ impl<'a> Bundle<'a> {
     fn forms(&self, methods: &[Method]) -> Vec<Form> {
         let stages = self.facts.mode == CommitMode::Stage;
         let buffered = methods.iter().any(|method| method.is_buffered());
-        let grows = !stages && self.facts.accounts.iter().any(|account| account.grow_steps() > 0);
+        let grows = !stages && self.prepared.iter().any(|prepared| prepared.account.grow_steps() > 0);
         let either = |differs| if differs { &[true, false][..] } else { &[true][..] };
         let mut forms = Vec::new();
         for grow_inside in either(grows) {
@@ -317,7 +323,7 @@ impl<'a> Bundle<'a> {
     ) -> Result<Rank, PlanError> {
         let (mut prepare_rounds, mut transactions, mut seals, mut buffers) = (0, 0, 0, 0);
         for (index, method) in methods.iter().enumerate() {
-            let account = &self.facts.accounts[index];
+            let account = &self.prepared[index].account;
             if !form.grow_inside {
                 prepare_rounds = prepare_rounds.max(account.grow_round_count());
                 transactions += account.grow_transaction_count();
@@ -350,7 +356,7 @@ impl<'a> Bundle<'a> {
         let (mode, context) = (self.facts.mode, self.context);
         let mut builder = TransactionBuilder::new(Stage::Commit);
         for (index, method) in methods.iter().enumerate() {
-            let account = &self.facts.accounts[index];
+            let account = &self.prepared[index].account;
             builder.serves(index).loads(account.len.max(account.state.len()) as u64);
             let in_transit = if mode == CommitMode::Undelegate { account.state.len() } else { 0 };
             builder.loads(RECORD_LEN + in_transit as u64);
@@ -402,7 +408,7 @@ impl<'a> Bundle<'a> {
         let mut parts = Vec::with_capacity(methods.len());
         for (index, method) in methods.iter().enumerate() {
             let Some(upload) = self.upload(index, *method)? else { continue };
-            let account = &self.facts.accounts[index];
+            let account = self.prepared[index].account;
             let cost = match self.patch_of(index, *method) {
                 Some(patch) => ComputeUnits::patch(patch.ranges, patch.bytes.len()),
                 None => ComputeUnits::commit(account.state.len()),
@@ -417,7 +423,8 @@ impl<'a> Bundle<'a> {
         let context = self.context;
         let mut rounds: Vec<Vec<PlannedTransaction>> = Vec::new();
         let (mut seals, mut closes) = (Vec::new(), Vec::new());
-        for (index, (account, method)) in self.facts.accounts.iter().zip(&methods).enumerate() {
+        for (index, (prepared, method)) in self.prepared.iter().zip(&methods).enumerate() {
+            let account = &prepared.account;
             if !form.grow_inside {
                 merge(&mut rounds, account.grow_rounds(index, Stage::Prepare, context));
             }
@@ -457,7 +464,7 @@ impl<'a> Bundle<'a> {
 
     fn commit_plans(&self, methods: &[Method], tables: &TableNeed) -> Result<Vec<CommitPlan>, PlanError> {
         let plan = |(index, method): (usize, &Method)| {
-            let account = &self.facts.accounts[index];
+            let account = &self.prepared[index].account;
             let upload = self.upload(index, *method)?;
             let (version, tables) = (self.context.version, *tables != TableNeed::None);
             let stages = self.facts.mode == CommitMode::Stage;

@@ -23,6 +23,10 @@ pub struct ChangesetSummary {
     pub landed: u64,
     /// How many of them have failed.
     pub failed: u64,
+    /// How many of them are staged, and wait to be finalized.
+    pub staged: u64,
+    /// How many of them gave way to a newer one.
+    pub superseded: u64,
 }
 
 /// Everything about a changeset.
@@ -104,7 +108,8 @@ pub struct CommitReport {
 pub(super) fn changesets(sql: &Connection, limit: u32) -> Result<Vec<ChangesetSummary>, StoreError> {
     let mut statement = sql.prepare_cached(
         "SELECT changesets.id, created_at_ms, count(bundles.id),
-                count(*) FILTER (WHERE status = 'landed'), count(*) FILTER (WHERE status = 'failed')
+                count(*) FILTER (WHERE status = 'landed'), count(*) FILTER (WHERE status = 'failed'),
+                count(*) FILTER (WHERE status = 'staged'), count(*) FILTER (WHERE status = 'superseded')
          FROM (SELECT * FROM changesets ORDER BY id DESC LIMIT ?1) AS changesets
          LEFT JOIN bundles ON changeset = changesets.id
          GROUP BY changesets.id ORDER BY changesets.id DESC",
@@ -116,6 +121,8 @@ pub(super) fn changesets(sql: &Connection, limit: u32) -> Result<Vec<ChangesetSu
             bundles: row.get::<_, i64>(2)? as u64,
             landed: row.get::<_, i64>(3)? as u64,
             failed: row.get::<_, i64>(4)? as u64,
+            staged: row.get::<_, i64>(5)? as u64,
+            superseded: row.get::<_, i64>(6)? as u64,
         })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)

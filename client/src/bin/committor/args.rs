@@ -80,6 +80,7 @@ pub enum Command {
     Resume(Resume),
     Localnet(Localnet),
     Demo(Demo),
+    Bench(Bench),
 }
 
 /// Commit account states from files
@@ -252,6 +253,29 @@ pub struct Localnet {
 pub struct Demo {
     #[command(flatten)]
     pub engine: Engine,
+}
+
+/// Measure parts of this program on this machine
+#[derive(Debug, clap::Args)]
+pub struct Bench {
+    #[command(subcommand)]
+    pub benchmark: Benchmark,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Benchmark {
+    Plan(BenchPlan),
+}
+
+/// Measure planning per account, for changesets of 1 to 10,000 accounts
+#[derive(Debug, clap::Args)]
+pub struct BenchPlan {
+    /// How often each size is measured; the median is shown
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeats: u32,
+    /// The largest changeset: 100, 1,000 or 10,000 accounts; the others have a tenth, a hundredth and so on
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=10_000))]
+    pub accounts: u32,
 }
 
 impl Global {

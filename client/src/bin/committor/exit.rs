@@ -62,6 +62,12 @@ impl CommandError {
         Self { kind, error: error.into(), hints: Vec::new() }
     }
 
+    /// Adds what the library says that the user can do, if it has something to say.
+    fn hints(mut self, hint: Option<&'static str>) -> Self {
+        self.hints.extend(hint.map(str::to_owned));
+        self
+    }
+
     /// Adds what the user can do.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
@@ -98,22 +104,30 @@ impl From<committor_client::EngineError> for CommandError {
         let kind = match &error {
             EngineError::Changeset(_) | EngineError::Missing(_) => Kind::Usage,
             EngineError::Chain(_) => Kind::Cluster,
+            EngineError::ShuttingDown => Kind::Interrupted,
             EngineError::Store(_) | EngineError::StoreInUse { .. } | EngineError::Lock { .. } => Kind::Store,
-            _ => Kind::Other,
+            EngineError::Transaction { .. }
+            | EngineError::Plan(_)
+            | EngineError::Compile(_)
+            | EngineError::Sign(_)
+            | EngineError::Task(_) => Kind::Other,
         };
-        Self::new(kind, error)
+        let hint = error.hint();
+        Self::new(kind, error).hints(hint)
     }
 }
 
 impl From<committor_client::store::StoreError> for CommandError {
     fn from(error: committor_client::store::StoreError) -> Self {
-        Self::new(Kind::Store, error)
+        let hint = error.hint();
+        Self::new(Kind::Store, error).hints(hint)
     }
 }
 
 impl From<committor_client::config::ConfigError> for CommandError {
     fn from(error: committor_client::config::ConfigError) -> Self {
-        Self::new(Kind::Usage, error)
+        let hint = error.hint();
+        Self::new(Kind::Usage, error).hints(hint)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The `committor` command. Parses, calls the library, prints.
 
 mod args;
+mod bench;
 mod commit;
 mod demo;
 mod exit;
@@ -46,5 +47,6 @@ async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
         Command::Resume(command) => resume::run(&args.global, command).await,
         Command::Localnet(command) => localnet::run(&args.global, command).await,
         Command::Demo(command) => demo::run(&args.global, command).await,
+        Command::Bench(command) => bench::run(&args.global, command),
     }
 }
