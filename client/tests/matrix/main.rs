@@ -5,6 +5,7 @@
 
 mod model;
 mod patches;
+mod planned;
 mod world;
 
 use std::sync::Arc;

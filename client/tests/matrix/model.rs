@@ -398,7 +398,7 @@ fn the_model_says_what_the_documentation_says() {
     assert_eq!(comes_to(10_240, 1, V1, Finalize), (1, false, 4));
     assert_eq!(comes_to(10_240, 1, V0, Finalize), (1, false, 13));
     assert_eq!(comes_to(82, 5, V0, Finalize), (0, false, 1));
-    assert_eq!(comes_to(82, 12, V0, Finalize).1, true);
+    assert!(comes_to(82, 12, V0, Finalize).1);
     assert_eq!(comes_to(0, 21, V1, Undelegate), (0, false, 1));
     // 17 transactions of 3,856 bytes and one that creates the buffer, for each.
     assert_eq!(comes_to(65_536, 20, V1, Finalize), (20, false, 20 * 18 + 1));
