@@ -1,5 +1,6 @@
 //! From the node's words to typed errors.
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use committor_sdk::ProgramError;
 use solana_address::Address;
 use solana_instruction_error::InstructionError;
@@ -8,20 +9,27 @@ use solana_rpc_client_api::{
     client_error::{self, ErrorKind},
     request::{RpcError, RpcResponseErrorData},
 };
+use solana_transaction::versioned::VersionedTransaction;
 use solana_transaction_error::TransactionError;
 
 use super::TransactionFailure;
 
-/// Puts a transaction's error into words: which program's it is follows from the message.
+/// A transaction as the node takes it. Bincode does not know all formats.
+pub(super) fn base64(transaction: &VersionedTransaction) -> Result<String, String> {
+    let bytes = wincode::serialize(transaction).map_err(|error| error.to_string())?;
+    Ok(BASE64_STANDARD.encode(bytes))
+}
+
+/// Puts a transaction's error into words: which program's it is follows from the logs or the message.
 pub(super) fn failure(
     error: TransactionError,
-    message: &VersionedMessage,
+    message: Option<&VersionedMessage>,
     logs: Vec<String>,
 ) -> TransactionFailure {
     let program_error = match &error {
         TransactionError::InstructionError(index, InstructionError::Custom(code)) => {
             // The instruction's program may only pass on what a program that it called returned.
-            let program = failed_first(&logs).or_else(|| program_of(message, *index));
+            let program = failed_first(&logs).or_else(|| program_of(message?, *index));
             program.and_then(|program| ProgramError::decode(&program, *code))
         }
         _ => None,
@@ -69,7 +77,7 @@ mod tests {
         let instructions: Vec<Instruction> = programs.iter().map(instruction).collect();
         let message = v0::Message::try_compile(&Address::default(), &instructions, &[], Default::default());
         let error = TransactionError::InstructionError(index, InstructionError::Custom(code));
-        failure(error, &VersionedMessage::V0(message.unwrap()), logs.to_vec()).program_error
+        failure(error, Some(&VersionedMessage::V0(message.unwrap())), logs.to_vec()).program_error
     }
 
     #[test]

@@ -16,6 +16,8 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
+use super::{RpcSettings, settings::host};
+
 /// How long connecting and subscribing may take; after that the poller does the work.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long to leave a service alone that could not be reached.
@@ -32,7 +34,8 @@ pub(super) enum Notification {
 
 /// A connection that is made when it is needed and again after it broke.
 pub(super) struct Websocket {
-    url: Option<String>,
+    /// Where to connect, the preferred service first.
+    urls: Vec<String>,
     commitment: CommitmentConfig,
     connection: Mutex<Connection>,
     /// Who waits for the tasks that listen.
@@ -60,8 +63,13 @@ impl Subscription {
 }
 
 impl Websocket {
-    pub(super) fn new(url: Option<String>, commitment: CommitmentConfig, tasks: TaskTracker) -> Self {
-        Self { url, commitment, connection: Mutex::new(Connection::Closed), tasks }
+    pub(super) fn new(settings: &RpcSettings, tasks: TaskTracker) -> Self {
+        Self {
+            urls: settings.endpoints().into_iter().filter_map(|endpoint| endpoint.websocket_url).collect(),
+            commitment: settings.commitment,
+            connection: Mutex::new(Connection::Closed),
+            tasks,
+        }
     }
 
     /// Subscribes to a signature; `None` if that can't be done now.
@@ -85,25 +93,25 @@ impl Websocket {
     }
 
     async fn connected(&self) -> Option<Arc<PubsubClient>> {
-        let url = self.url.as_ref()?;
+        if self.urls.is_empty() {
+            return None;
+        }
         let mut connection = self.connection.lock().await;
         match &*connection {
             Connection::Open(client) => return Some(client.clone()),
             Connection::FailedAt(at) if at.elapsed() < RECONNECT_AFTER => return None,
             Connection::FailedAt(_) | Connection::Closed => (),
         }
-        match timeout(CONNECT_TIMEOUT, PubsubClient::new(url)).await {
-            Ok(Ok(client)) => {
+        for url in &self.urls {
+            if let Ok(Ok(client)) = timeout(CONNECT_TIMEOUT, PubsubClient::new(url)).await {
                 let client = Arc::new(client);
                 *connection = Connection::Open(client.clone());
-                Some(client)
+                return Some(client);
             }
-            _ => {
-                tracing::debug!(url, "no websocket; polling instead");
-                *connection = Connection::FailedAt(Instant::now());
-                None
-            }
+            tracing::debug!(endpoint = host(url), "no websocket");
         }
+        *connection = Connection::FailedAt(Instant::now());
+        None
     }
 }
 
