@@ -1,0 +1,8 @@
+//! The chain layer against a real local validator, through a proxy that lies, loses and breaks.
+
+mod landing;
+mod lifetimes;
+mod reading;
+mod requests;
+mod storm;
+mod world;
