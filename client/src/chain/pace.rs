@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many `getSignatureStatuses` calls are made per second at most, however many transactions are on their way.
-pub const STATUS_CALLS_PER_SECOND: u32 = 8;
+/// How many `getSignatureStatuses` calls are made per second in the long run at most, however many transactions are on their
+/// way. The calls of one round come one after the other, so that a single second may see up to 8.
+pub const STATUS_CALLS_PER_SECOND: u32 = 6;
 /// How much longer the interval gets while nothing changes: as many times the first one.
 const SLOWEST: u32 = 5;
 

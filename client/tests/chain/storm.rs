@@ -12,6 +12,15 @@ use solana_system_interface::instruction::transfer;
 use crate::world::World;
 
 const TRANSACTIONS: u64 = 200;
+/// What is asked over HTTP.
+const METHODS: [&str; 6] = [
+    "getEpochInfo",
+    "getLatestBlockhash",
+    "getMultipleAccounts",
+    "getSignatureStatuses",
+    "getSlot",
+    "sendTransaction",
+];
 
 fn rules(proxy: &FaultProxy) {
     let retry_after_seconds = Some(0);
@@ -27,8 +36,10 @@ fn rules(proxy: &FaultProxy) {
         Fault::unhealthy(),
         Fault::Delay(Duration::from_millis(30)),
     ];
-    for fault in anywhere {
-        proxy.add(Rule::new(fault).chance(0.02));
+    for method in METHODS {
+        for fault in &anywhere {
+            proxy.add(Rule::new(fault.clone()).on(method).chance(0.02));
+        }
     }
     let sends = [
         Fault::DropSend,
@@ -50,8 +61,9 @@ fn rules(proxy: &FaultProxy) {
         }
     }
     proxy.add(Rule::new(Fault::Reset).on(WEBSOCKET).chance(0.3));
+    proxy.add(Rule::new(Fault::Reset).on("signatureSubscribe").chance(0.01));
     proxy.add(Rule::new(Fault::Hang).on("signatureNotification").chance(0.1));
-    proxy.add(Rule::new(Fault::Reset).on("signatureNotification").chance(0.02));
+    proxy.add(Rule::new(Fault::Reset).on("signatureNotification").chance(0.01));
 }
 
 #[tokio::test(flavor = "multi_thread")]
