@@ -7,6 +7,8 @@ use tokio::time::Instant;
 /// How many `getSignatureStatuses` calls are made per second in the long run at most, however many transactions are on their
 /// way. The calls of one round come one after the other, so that a single second may see up to 8.
 pub const STATUS_CALLS_PER_SECOND: u32 = 6;
+/// The time of one of them, rounded up.
+const PER_CALL: Duration = Duration::from_nanos(1_000_000_000u64.div_ceil(STATUS_CALLS_PER_SECOND as u64));
 /// How much longer the interval gets while nothing changes: as many times the first one.
 const SLOWEST: u32 = 5;
 
@@ -36,7 +38,7 @@ impl Pace {
             (self.interval.saturating_mul(3) / 2).min(self.fastest.saturating_mul(SLOWEST))
         };
         let calls = u32::try_from(calls).unwrap_or(u32::MAX);
-        let for_calls = (Duration::from_secs(1) / STATUS_CALLS_PER_SECOND).saturating_mul(calls);
+        let for_calls = PER_CALL.saturating_mul(calls);
         self.next = started + self.interval.max(for_calls);
     }
 }

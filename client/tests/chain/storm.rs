@@ -84,8 +84,11 @@ async fn whatever_goes_wrong_every_transaction_lands_once() {
                 let recent = chain.recent_blockhash().await.unwrap();
                 let transaction = world.sign(&[transfer(&payer, &receiver, lamports)], recent.blockhash, &[]);
                 let last_valid_block_height = recent.last_valid_block_height;
-                let signed =
-                    SignedTransaction { transaction, last_valid_block_height, preflight: lamports % 2 == 0 };
+                let signed = SignedTransaction {
+                    transaction,
+                    last_valid_block_height,
+                    preflight: lamports.is_multiple_of(2),
+                };
                 signatures.push(signed.signature());
                 match chain.land(signed).await {
                     Ok(_) => return signatures,
