@@ -76,6 +76,7 @@ impl Confirmer {
         let shared = &self.shared;
         let signature = transaction.signature();
         let outcome = Some(shared.register(&transaction));
+        shared.count(|stats| stats.sent += 1);
         let mut waiting = Waiting { shared, signature, outcome };
         // A subscription made after the transaction landed is notified all the same, so neither waits for the other.
         let send = shared.send(&transaction);
@@ -91,7 +92,6 @@ impl Confirmer {
             tokio::select! {
                 result = &mut send, if !sent => {
                     sent = true;
-                    shared.count(|stats| stats.sent += 1);
                     result?;
                 }
                 notification = &mut notification, if !told => {

@@ -42,6 +42,8 @@ pub(super) struct Needs {
     pub(super) once: bool,
     /// Any endpoint will do, and the next one each time.
     pub(super) in_turn: bool,
+    /// How long a try may take, if less than the settings allow.
+    pub(super) timeout: Option<Duration>,
 }
 
 /// The services of a cluster.
@@ -128,7 +130,7 @@ impl Endpoints {
             deadline += limited;
             attempts += 1;
             self.counters.request(method, needs.in_turn || index == 0, limited);
-            let failure = match self.attempt(state, id, body.clone(), floor).await {
+            let failure = match self.attempt(state, id, body.clone(), floor, needs.timeout).await {
                 Ok(answer) => {
                     state.health().failures = 0;
                     return Ok(answer);
@@ -185,10 +187,11 @@ impl Endpoints {
         id: u64,
         body: String,
         floor: Option<u64>,
+        timeout: Option<Duration>,
     ) -> Result<T, Failure> {
         let http = self.http.as_ref();
         let http = http.map_err(|error| Failure::words(FaultKind::Denied, error.clone()))?;
-        let answer = exchange(http, &state.endpoint.url, id, body).await?;
+        let answer = exchange(http, &state.endpoint.url, id, body, timeout).await?;
         // A node may lag behind what stands before it, and that may not know `minContextSlot`.
         let seen = answer.pointer("/context/slot").and_then(Value::as_u64);
         if let (Some(seen), Some(floor)) = (seen, floor)

@@ -44,14 +44,18 @@ pub(super) async fn exchange(
     url: &str,
     id: u64,
     body: String,
+    timeout: Option<Duration>,
 ) -> Result<Value, Failure> {
     // A URL may hold a key, and an error may end up in a log.
     let failed = |error: reqwest::Error| {
         let error = error.without_url();
         Failure::new(FaultKind::of_exchange(&error), from_http(error))
     };
-    let sent = http.post(url).header(header::CONTENT_TYPE, "application/json").body(body).send().await;
-    let response = sent.map_err(failed)?;
+    let mut request = http.post(url).header(header::CONTENT_TYPE, "application/json").body(body);
+    if let Some(timeout) = timeout {
+        request = request.timeout(timeout);
+    }
+    let response = request.send().await.map_err(failed)?;
     let status = response.status();
     let retry_after = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
     let retry_after = retry_after.and_then(|value| wait(value, SystemTime::now()));

@@ -8,6 +8,7 @@ use solana_rpc_client_api::{
         JSON_RPC_SERVER_ERROR_BLOCK_NOT_AVAILABLE, JSON_RPC_SERVER_ERROR_BLOCK_STATUS_NOT_AVAILABLE_YET,
         JSON_RPC_SERVER_ERROR_LONG_TERM_STORAGE_UNREACHABLE,
         JSON_RPC_SERVER_ERROR_MIN_CONTEXT_SLOT_NOT_REACHED, JSON_RPC_SERVER_ERROR_NODE_UNHEALTHY,
+        JSON_RPC_SERVER_ERROR_SEND_TRANSACTION_PREFLIGHT_FAILURE,
     },
     request::RpcError,
 };
@@ -123,10 +124,13 @@ impl FaultKind {
     pub(super) fn of_answer(code: i64, message: &str) -> Self {
         // Nodes and what stands before them word it in more than one way, and do not agree on the code.
         let message = message.to_ascii_lowercase();
-        let lagging = ["minimum context slot", "min context slot", "mincontextslot"];
+        let says = |texts: &[&str]| texts.iter().any(|text| message.contains(text));
         match code {
             JSON_RPC_SERVER_ERROR_MIN_CONTEXT_SLOT_NOT_REACHED => Self::Lagging,
-            _ if lagging.iter().any(|text| message.contains(text)) => Self::Lagging,
+            // A transaction's failure quotes what programs say.
+            JSON_RPC_SERVER_ERROR_SEND_TRANSACTION_PREFLIGHT_FAILURE => Self::Rejected,
+            _ if says(&["minimum context slot", "min context slot", "mincontextslot"]) => Self::Lagging,
+            _ if says(&["rate limit", "too many requests", "request limit"]) => Self::RateLimited,
             JSON_RPC_SERVER_ERROR_NODE_UNHEALTHY
             | JSON_RPC_SERVER_ERROR_BLOCK_NOT_AVAILABLE
             | JSON_RPC_SERVER_ERROR_BLOCK_STATUS_NOT_AVAILABLE_YET
@@ -142,6 +146,8 @@ impl FaultKind {
         match status.as_u16() {
             429 => Some(Self::RateLimited),
             408 => Some(Self::Timeout),
+            // Too long: the request is what has to change.
+            413 => Some(Self::Rejected),
             _ if status.is_success() => None,
             _ if status.is_client_error() => Some(Self::Denied),
             _ if status.is_server_error() => Some(Self::ServerError),
@@ -205,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_node_that_lags_is_known_by_its_code_and_by_either_of_its_texts() {
+    fn a_kind_is_known_by_the_code_or_by_the_words() {
         let lagging = [
             (-32016, "whatever"),
             (-32000, "Minimum context slot has not been reached"),
@@ -216,6 +222,8 @@ mod tests {
         }
         assert_eq!(FaultKind::of_answer(-32005, "Node is behind by 42 slots"), FaultKind::Unhealthy);
         assert_eq!(FaultKind::of_answer(429, "slow down"), FaultKind::RateLimited);
+        assert_eq!(FaultKind::of_answer(-32007, "50/second request limit reached"), FaultKind::RateLimited);
+        assert_eq!(FaultKind::of_answer(-32002, "failed: rate limit of a program"), FaultKind::Rejected);
         assert_eq!(FaultKind::of_answer(-32603, "oh"), FaultKind::ServerError);
         assert_eq!(FaultKind::of_answer(-32602, "Invalid params"), FaultKind::Rejected);
     }

@@ -34,6 +34,8 @@ use super::{
 const MAX_ACCOUNTS_PER_CALL: usize = 100;
 /// Signatures that one `getSignatureStatuses` takes.
 pub(super) const MAX_STATUSES_PER_CALL: usize = 256;
+/// How long a node has to tell statuses that it keeps in memory.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Calls that one question for many accounts makes at a time.
 const CHUNKS_IN_FLIGHT: usize = 4;
 
@@ -82,6 +84,7 @@ struct EpochInfo {
 pub(super) struct Node {
     pub(super) endpoints: Arc<Endpoints>,
     pub(super) commitment: CommitmentConfig,
+    request_timeout: Duration,
     /// The highest slot that any answer has seen: what reads must have seen, so that they never go back in time.
     seen: AtomicU64,
     blockhash: Kept<RecentBlockhash>,
@@ -95,6 +98,7 @@ impl Node {
         Self {
             endpoints: Arc::new(Endpoints::new(settings)),
             commitment: settings.commitment,
+            request_timeout: settings.request_timeout,
             seen: AtomicU64::new(0),
             blockhash: Kept(Mutex::new(None)),
             blockhash_max_age: settings.blockhash_max_age,
@@ -222,7 +226,9 @@ impl Node {
         for chunk in signatures.chunks(MAX_STATUSES_PER_CALL) {
             let names: Vec<String> = chunk.iter().map(Signature::to_string).collect();
             let params = json!([names, { "searchTransactionHistory": history }]);
-            let needs = Needs { floor, ..Needs::default() };
+            // Everybody waits for this answer; the history may take its time.
+            let timeout = (!history).then(|| self.request_timeout.min(STATUS_TIMEOUT));
+            let needs = Needs { floor, timeout, ..Needs::default() };
             // The slot of this answer is at `processed`, so it is no measure for reads.
             let found: Response<Vec<Option<TransactionStatus>>> = self.call(METHOD, params, needs).await?;
             if found.value.len() != chunk.len() {

@@ -1,6 +1,6 @@
 //! Sending, again and again.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use solana_rpc_client_api::config::RpcSendTransactionConfig;
@@ -17,6 +17,8 @@ use super::{
 };
 
 const METHOD: &str = "sendTransaction";
+/// How long a node has at least to take a transaction, its simulation included.
+const MIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Shared {
     /// Sends a registered transaction once. What the node says about it is an error only if it is certain that no node has
@@ -106,7 +108,10 @@ impl Shared {
             // A simulation has to know the blockhash and the accounts as this client does.
             min_context_slot: self.node.seen().filter(|_| preflight),
         };
-        let needs = Needs { once: true, in_turn: true, floor: None };
+        // A node that does not answer must not keep the transaction from the next one. That it got it, is possible.
+        let timeout = self.settings.resend_interval.saturating_mul(2).max(MIN_TIMEOUT);
+        let timeout = Some(timeout.min(self.settings.request_timeout));
+        let needs = Needs { once: true, in_turn: true, floor: None, timeout };
         let name: String = self.node.endpoints.request(METHOD, json!([bytes, config]), needs).await?;
         if name != transaction.signature().to_string() {
             // It told of another transaction: what became of this one is open.

@@ -142,6 +142,20 @@ async fn a_send_that_is_never_answered_holds_nothing_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_does_not_answer_keeps_no_transaction_from_the_next_one() {
+    let world = World::new().await;
+    let spare = FaultProxy::start(world.localnet.rpc_url(), world.localnet.ws_url(), 2).await.unwrap();
+    let fallbacks = vec![Endpoint { url: spare.rpc_url().to_owned(), websocket_url: None }];
+    let chain = RpcChain::new(RpcSettings { fallbacks, ..world.settings() });
+    world.proxy.add(Rule::new(Fault::Hang).on(SEND));
+    for byte in 1..=3 {
+        chain.land(world.transfer(address(byte)).await).await.unwrap();
+        assert_eq!(world.balance(address(byte)).await, LAMPORTS);
+    }
+    assert!(chain.stats().faults_of(FaultKind::Timeout) > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_error_at_processed_is_not_believed() {
     let world = World::new().await;
     let chain = world.polling();
