@@ -3,6 +3,23 @@
 //! [`Chain`] is what the engine needs; [`RpcChain`] is the real thing, over JSON-RPC and websocket. It can be used on its
 //! own: it needs no store and no engine.
 //!
+//! ```no_run
+//! # async fn run(sign: impl Fn(solana_hash::Hash) -> solana_transaction::versioned::VersionedTransaction)
+//! # -> Result<(), committor_client::chain::ChainError> {
+//! use committor_client::chain::{Chain, Endpoint, RpcChain, RpcSettings, SignedTransaction};
+//!
+//! let chain = RpcChain::new(RpcSettings {
+//!     fallbacks: vec![Endpoint::new("https://spare.example")],
+//!     ..RpcSettings::new("http://localhost:8899")
+//! });
+//! let recent = chain.recent_blockhash().await?;
+//! let transaction = sign(recent.blockhash);
+//! let last_valid_block_height = recent.last_valid_block_height;
+//! let landed = chain.land(SignedTransaction { transaction, last_valid_block_height, preflight: true }).await?;
+//! println!("in slot {}; {:?}", landed.slot, chain.stats());
+//! # Ok(()) }
+//! ```
+//!
 //! - `endpoints` brings every request to one of the services, limited, tried again and counted; `exchange` is one request
 //!   and its answer, `fault` says what can go wrong with it and what follows.
 //! - `node` has the methods that are called, and keeps what may be kept for a moment.
