@@ -1,5 +1,6 @@
 //! The chain layer against a real local validator, through a proxy that lies, loses and breaks.
 
+mod engine;
 mod landing;
 mod lifetimes;
 mod reading;

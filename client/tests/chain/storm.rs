@@ -22,7 +22,7 @@ const METHODS: [&str; 6] = [
     "sendTransaction",
 ];
 
-fn rules(proxy: &FaultProxy) {
+pub(crate) fn rules(proxy: &FaultProxy) {
     let retry_after_seconds = Some(0);
     let anywhere = [
         Fault::TooManyRequests { retry_after_seconds: None },
