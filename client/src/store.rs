@@ -7,6 +7,7 @@ mod error;
 mod migrations;
 mod read;
 mod report;
+mod tables;
 mod write;
 mod writer;
 
@@ -18,6 +19,7 @@ use solana_signature::Signature;
 
 pub use error::StoreError;
 pub use report::{BundleReport, ChangesetReport, ChangesetSummary, CommitReport, StepReport};
+pub use tables::{SeenTable, StoredTable, TableTransaction};
 use writer::Writer;
 
 use crate::types::{

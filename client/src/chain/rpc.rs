@@ -13,9 +13,13 @@ use solana_account_decoder_client_types::{UiAccount, UiAccountEncoding, UiDataSl
 use solana_address::Address;
 use solana_commitment_config::CommitmentConfig;
 use solana_rpc_client::nonblocking::rpc_client::RpcClient;
-use solana_rpc_client_api::config::{
-    RpcAccountInfoConfig, RpcSimulateTransactionConfig, RpcTransactionConfig,
+use solana_rpc_client_api::{
+    config::{
+        RpcAccountInfoConfig, RpcProgramAccountsConfig, RpcSimulateTransactionConfig, RpcTransactionConfig,
+    },
+    filter::{Memcmp, RpcFilterType},
 };
+use solana_sdk_ids::address_lookup_table;
 use solana_signature::Signature;
 use solana_transaction::versioned::VersionedTransaction;
 use solana_transaction_status_client_types::{UiTransactionEncoding, option_serializer::OptionSerializer};
@@ -35,6 +39,10 @@ const MAX_FEE_ACCOUNTS: usize = 128;
 const V1_FEATURE: Address = Address::from_str_const("txv1aq4pp281K9um3tnPgkfX8UqtFT6wcVW3hNezGLL");
 /// Owner of feature-gate accounts.
 const FEATURE_PROGRAM: Address = Address::from_str_const("Feature111111111111111111111111111111111111");
+
+/// Where a lookup table names its authority: after its kind (4 bytes), its deactivation slot and the slot of its last
+/// extension (8 each), where that began (1), and that there is an authority (1).
+const TABLE_AUTHORITY_OFFSET: usize = 22;
 
 /// How to talk to a cluster.
 #[derive(Clone, Debug)]
@@ -156,11 +164,8 @@ impl Chain for RpcChain {
     }
 
     async fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, ChainError> {
-        let decode = |account: UiAccount| {
-            let unreadable = || nonsense("an account that can't be decoded".to_owned(), "base64+zstd");
-            account.to_account().ok_or_else(unreadable)
-        };
         let accounts = self.ui_accounts(addresses, true).await?;
+        let decode = |account| decoded(account, "getMultipleAccounts");
         accounts.into_iter().map(|account| account.map(decode).transpose()).collect()
     }
 
@@ -173,6 +178,27 @@ impl Chain for RpcChain {
         };
         let accounts = self.ui_accounts(addresses, false).await?;
         accounts.into_iter().map(|account| account.map(decode).transpose()).collect()
+    }
+
+    async fn tables_of(&self, authority: &Address) -> Result<Vec<(Address, Account)>, ChainError> {
+        const METHOD: &str = "getProgramAccounts";
+        // The byte before the authority says that there is one: a frozen table has none, and may have any bytes there.
+        let names = [&[1], authority.as_ref()].concat();
+        let filter = RpcFilterType::Memcmp(Memcmp::new_raw_bytes(TABLE_AUTHORITY_OFFSET - 1, names));
+        let config = RpcProgramAccountsConfig {
+            filters: Some(vec![filter]),
+            account_config: RpcAccountInfoConfig {
+                encoding: Some(UiAccountEncoding::Base64Zstd),
+                commitment: Some(self.client.commitment()),
+                min_context_slot: Some(self.landed_slot.load(Ordering::Acquire)).filter(|slot| *slot > 0),
+                ..RpcAccountInfoConfig::default()
+            },
+            ..RpcProgramAccountsConfig::default()
+        };
+        let found =
+            self.client.get_program_ui_accounts_with_config(&address_lookup_table::ID, config).await;
+        let found = found.map_err(rpc(METHOD))?;
+        found.into_iter().map(|(address, account)| Ok((address, decoded(account, METHOD)?))).collect()
     }
 
     async fn rent(&self) -> Result<Rent, ChainError> {
@@ -274,6 +300,12 @@ fn websocket_url(url: &str) -> Option<String> {
         _ => host.to_owned(),
     };
     Some(format!("{scheme}://{host}/{path}"))
+}
+
+fn decoded(account: UiAccount, method: &'static str) -> Result<Account, ChainError> {
+    let found = "an account that can't be decoded";
+    let unreadable = || ChainError::Nonsense { method, found: found.to_owned(), expected: "base64+zstd" };
+    account.to_account().ok_or_else(unreadable)
 }
 
 fn nonsense(found: String, expected: &'static str) -> ChainError {
