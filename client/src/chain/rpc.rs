@@ -195,8 +195,7 @@ impl Chain for RpcChain {
             },
             ..RpcProgramAccountsConfig::default()
         };
-        let found =
-            self.client.get_program_ui_accounts_with_config(&address_lookup_table::ID, config).await;
+        let found = self.client.get_program_ui_accounts_with_config(&address_lookup_table::ID, config).await;
         let found = found.map_err(rpc(METHOD))?;
         found.into_iter().map(|(address, account)| Ok((address, decoded(account, METHOD)?))).collect()
     }

@@ -7,6 +7,7 @@ use solana_instruction_error::InstructionError;
 use solana_transaction_error::TransactionError;
 use thiserror::Error;
 
+use super::tables::TableError;
 use crate::{
     chain::ChainError,
     plan::{CompileError, PlanError},
@@ -38,6 +39,9 @@ pub enum EngineError {
         #[source]
         source: ChainError,
     },
+    /// Lookup tables failed.
+    #[error("lookup tables failed")]
+    Table(#[from] TableError),
     /// There is no plan.
     #[error("the bundle can't be planned")]
     Plan(#[from] PlanError),
@@ -75,6 +79,7 @@ impl EngineError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Chain(error) => error.is_transient(),
+            Self::Table(error) => error.is_transient(),
             Self::Transaction { stage, source } => source.is_transient() || is_stale(*stage, source),
             Self::Missing(_)
             | Self::Changeset(_)
@@ -95,6 +100,7 @@ impl EngineError {
     pub fn is_outage(&self) -> bool {
         match self {
             Self::Chain(error) | Self::Transaction { source: error, .. } => error.is_outage(),
+            Self::Table(error) => error.is_outage(),
             _ => false,
         }
     }

@@ -245,8 +245,9 @@ fn tables(sql: &Connection, authority: &Address) -> Result<Vec<StoredTable>, Sto
 }
 
 fn entries(sql: &Connection, table: i64) -> Result<Vec<Address>, StoreError> {
-    let mut statement = sql
-        .prepare_cached("SELECT address FROM lookup_table_entries WHERE lookup_table = ?1 ORDER BY position")?;
+    let mut statement = sql.prepare_cached(
+        "SELECT address FROM lookup_table_entries WHERE lookup_table = ?1 ORDER BY position",
+    )?;
     let rows = statement.query_map([table], |row| address(row, 0))?;
     rows.map(|row| row?).collect()
 }
