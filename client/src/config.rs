@@ -1,9 +1,15 @@
 //! From what people write to settings: clusters by name, Solana's own configuration file, keypair files.
 
+mod settings;
+
 use std::path::{Path, PathBuf};
 
 use solana_keypair::Keypair;
 use thiserror::Error;
+
+use crate::types::BudgetError;
+
+pub use settings::{EngineOptions, StageOption};
 
 /// Why a setting could not be read.
 #[derive(Debug, Error)]
@@ -22,6 +28,29 @@ pub enum ConfigError {
         #[source]
         source: std::io::Error,
     },
+    /// The settings file can't be read.
+    #[error("could not read the settings file {}", .path.display())]
+    SettingsFile {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The settings file makes no sense.
+    #[error("the settings file {} makes no sense: {reason}", .path.display())]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// Which key, and what was expected.
+        reason: String,
+    },
+    /// No compute-unit limit or priority fee.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
+    /// An option for a stage that does not exist.
+    #[error("`{0}` is no stage: expected prepare, commit, finalize or cleanup")]
+    Stage(String),
     /// The keypair file can't be read.
     #[error("could not read a keypair from {}: {reason}", .path.display())]
     Keypair {
@@ -84,6 +113,11 @@ impl SolanaConfig {
         };
         Self { url: value("json_rpc_url"), keypair: value("keypair_path").map(PathBuf::from) }
     }
+}
+
+/// Where the settings file of this tool is by default: `~/.config/committor/settings.toml`.
+pub fn default_settings_path() -> Option<PathBuf> {
+    Some(home()?.join(".config/committor/settings.toml"))
 }
 
 /// Where the keypair is by default: `~/.config/solana/id.json`.

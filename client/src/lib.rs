@@ -14,6 +14,8 @@ pub mod plan;
 pub mod store;
 pub mod types;
 
-pub use engine::{Builder, Committor, EngineError, EngineSettings, Event, Signers, Ticket, Verification};
+pub use engine::{
+    Builder, Committor, EngineError, EngineSettings, Event, Preview, Signers, Ticket, Verification,
+};
 pub use store::{ChangesetReport, Store};
-pub use types::{AccountCommit, BundleId, Changeset, ChangesetId, CommitBundle, Lamports};
+pub use types::{AccountCommit, BundleId, Changeset, ChangesetId, CommitBundle, CommitMode, Lamports};

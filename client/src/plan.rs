@@ -1,25 +1,39 @@
 //! From a bundle and what the chain says about its accounts to the transactions that apply it. Pure: no I/O, no clock.
 //!
 //! A plan is a list of rounds. The transactions of one round may land in any order, all of them before the next round
-//! starts; exactly one transaction, of [`Stage::Commit`](crate::types::Stage::Commit), applies the bundle. Every transaction was measured by
-//! serializing it, so none is emitted that cannot land.
+//! starts; exactly one transaction, of [`Stage::Commit`](crate::types::Stage::Commit), applies the bundle. Every transaction
+//! was measured by serializing it, so none is emitted that cannot land.
+//!
+//! Of all forms that keep the chain's limits, the best one is taken: one in which no reader sees a half-grown account, then
+//! the one with the fewest rounds, then without lookup tables, then with the fewest buffers, then with the lowest fees.
 
+mod account;
+mod admit;
 mod cost;
 mod error;
 mod facts;
+mod finalize;
+mod pack;
+mod patch;
+mod price;
 mod shape;
 mod transaction;
 mod upload;
 
+use solana_address::Address;
+
+pub use admit::{Admission, admit};
 pub use cost::ComputeUnits;
 pub use error::{Limit, PlanError};
-pub use facts::{AccountFacts, BufferFacts, BundleFacts, PlanContext, RentSchedule};
+pub use facts::{AccountFacts, BufferFacts, BundleFacts, PlanContext, Prices, RentSchedule, StagePrice};
+pub use finalize::{plan_cleanup, plan_finalize};
+pub use pack::{Shared, pack};
+pub use price::Price;
 pub use transaction::{CompileError, PlannedTransaction};
-pub use upload::buffer_seed;
+pub use upload::{PayloadKind, buffer_seed};
 
-use crate::types::{Lamports, Method, Nonce, Strategy};
-use shape::{Shape, Uploads};
-use solana_address::Address;
+use crate::types::{CommitMode, Lamports, LookupTable, Nonce, Strategy};
+use shape::Bundle;
 
 /// How one commit of a bundle reaches the chain.
 #[derive(Clone, Debug)]
@@ -34,25 +48,40 @@ pub struct CommitPlan {
     pub strategy: Strategy,
     /// The buffer they travel through, if they do.
     pub buffer: Option<Address>,
+    /// Lamports that the plan moves to the buffer. They come back when it is closed.
+    pub buffer_rent: Lamports,
     /// Lamports that the plan moves to the account and its buffer.
     pub rent: Lamports,
+}
+
+/// The lookup tables of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TableNeed {
+    /// It uses none.
+    None,
+    /// It uses these, which can be used now.
+    Ready(Vec<LookupTable>),
+    /// It fits only once tables hold these addresses. Its committing transaction can be measured, but not be sent: plan
+    /// again when they do.
+    Missing(Vec<Address>),
 }
 
 /// The transactions that apply a bundle.
 #[derive(Clone, Debug)]
 pub struct BundlePlan {
+    /// How far the bundle goes.
+    pub mode: CommitMode,
     /// The transactions, by round.
     pub rounds: Vec<Vec<PlannedTransaction>>,
     /// How each commit reaches the chain, in the bundle's order.
     pub commits: Vec<CommitPlan>,
+    /// The lookup tables of the committing transaction.
+    pub tables: TableNeed,
+    /// Whether instructions of the caller ride along.
+    pub has_actions: bool,
 }
 
 impl BundlePlan {
-    /// Lamports that the plan moves into accounts; those in buffers come back when they are closed.
-    pub fn rent(&self) -> Lamports {
-        self.commits.iter().map(|commit| commit.rent).sum()
-    }
-
     /// All transactions, round by round.
     pub fn transactions(&self) -> impl Iterator<Item = &PlannedTransaction> {
         self.rounds.iter().flatten()
@@ -61,39 +90,23 @@ impl BundlePlan {
 
 /// Plans one bundle.
 ///
-/// Prefers the fewest buffers, and of those plans the fewest rounds: it starts with every state inline and moves the
-/// longest ones into buffers, one by one, until the committing transaction keeps every limit.
-///
 /// # Errors
 /// [`PlanError::DoesNotFit`] names the limit that the bundle breaks even in its most spread-out form; the others name the
 /// account at fault.
 pub fn plan_bundle(facts: &BundleFacts, context: &PlanContext) -> Result<BundlePlan, PlanError> {
     facts.check(context)?;
-    let uploads = Uploads::new(facts, context);
-    let mut broken = None;
-    for shape in Shape::candidates(facts) {
-        match shape.build(&uploads, context) {
-            Ok(plan) => return Ok(plan),
-            Err(PlanError::DoesNotFit { limit, value, max }) => broken = Some((limit, value, max)),
-            Err(error) => return Err(error),
-        }
-    }
-    // There is always a candidate, so there is always a reason.
-    let (limit, value, max) = broken.unwrap_or((Limit::Commits, 0, 0));
-    Err(PlanError::DoesNotFit { limit, value, max })
+    Bundle::new(facts, context).plan()
 }
 
-/// Transactions that close what buffers a bundle left behind: for a bundle that landed before its buffers were closed.
+/// Whether a plan could be better if the facts had the accounts' present content ([`AccountFacts::base`]): not if
+/// everything fits inline without.
 ///
 /// # Errors
-/// [`PlanError`] if a buffer's address can't be derived.
-pub fn plan_cleanup(
-    facts: &BundleFacts,
-    context: &PlanContext,
-) -> Result<Vec<PlannedTransaction>, PlanError> {
-    shape::cleanup(facts, context)
-}
-
-fn method(buffered: bool) -> Method {
-    if buffered { Method::Buffer } else { Method::Inline }
+/// As [`plan_bundle`], except for limits.
+pub fn needs_bases(facts: &BundleFacts, context: &PlanContext) -> Result<bool, PlanError> {
+    facts.check(context)?;
+    if facts.accounts.iter().all(|account| account.base.is_some()) {
+        return Ok(false);
+    }
+    Ok(!Bundle::new(facts, context).fits_inline()?)
 }

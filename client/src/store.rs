@@ -1,11 +1,13 @@
 //! What is durable: changesets, their outcomes, and every transaction that was signed for them. The only module with SQL.
 //!
-//! One writer thread owns the connection and runs what is waiting in one SQLite transaction (group commit): a call returns
-//! once its change is on disk.
+//! One writer thread runs what is waiting in one SQLite transaction (group commit): a call returns once its change is on
+//! disk. Reads have connections of their own.
 
+mod action;
 mod error;
 mod migrations;
 mod read;
+mod reader;
 mod report;
 mod tables;
 mod write;
@@ -18,13 +20,18 @@ use solana_address::Address;
 use solana_signature::Signature;
 
 pub use error::StoreError;
+use reader::Readers;
 pub use report::{BundleReport, ChangesetReport, ChangesetSummary, CommitReport, StepReport};
 pub use tables::{SeenTable, StoredTable, TableTransaction};
 use writer::Writer;
 
 use crate::types::{
-    BundleId, BundleKey, BundleStatus, ChangesetId, CommitId, Lamports, Nonce, Stage, Strategy,
+    Action, BundleId, BundleKey, BundleStatus, Changeset, ChangesetId, CommitId, CommitMode, Lamports, Nonce,
+    Stage, Strategy,
 };
+
+/// What accepting does, for errors.
+const ACCEPT: &str = "accept a changeset";
 
 /// One commit of a stored bundle.
 #[derive(Clone, Debug)]
@@ -46,10 +53,55 @@ pub struct StoredBundle {
     pub changeset: ChangesetId,
     /// The caller's id.
     pub id: BundleId,
+    /// How far it goes.
+    pub mode: CommitMode,
     /// Where it stands.
     pub status: BundleStatus,
     /// Its commits, in order.
     pub commits: Vec<StoredCommit>,
+    /// Instructions that ride along.
+    pub actions: Vec<Action>,
+}
+
+/// A bundle without its states: what it takes to decide when it is worked on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueuedBundle {
+    /// Its key in the store.
+    pub key: BundleKey,
+    /// Its changeset.
+    pub changeset: ChangesetId,
+    /// The caller's id.
+    pub id: BundleId,
+    /// Where it stands.
+    pub status: BundleStatus,
+    /// Its accounts, in order.
+    pub accounts: Vec<Address>,
+    /// How many bytes its states have.
+    pub state_bytes: u64,
+    /// Whether it has nothing but states that are to be finalized: a later bundle of the same accounts can take its place.
+    pub is_plain: bool,
+}
+
+/// A bundle that was refused, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The bundle's position in its changeset.
+    pub position: usize,
+    /// Why, causes included.
+    pub reason: String,
+}
+
+/// The last state of an account that the store knows to have landed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LandedState {
+    /// The delegation that it was committed to.
+    pub session: u64,
+    /// The nonce that it took.
+    pub nonce: Nonce,
+    /// Its commit's id.
+    pub commit_id: CommitId,
+    /// The state.
+    pub state: Arc<[u8]>,
 }
 
 /// What was decided for one commit.
@@ -61,6 +113,8 @@ pub struct CommitDecision {
     pub nonce: Nonce,
     /// How its bytes travel.
     pub strategy: Strategy,
+    /// The buffer they travel through, if they do.
+    pub buffer: Option<Address>,
     /// Lamports that the plan moves into its account and buffer.
     pub rent: Lamports,
 }
@@ -74,8 +128,8 @@ pub struct NewTransaction {
     pub signature: Signature,
     /// When it expires.
     pub last_valid_block_height: u64,
-    /// Which commits of the bundle it serves, by position.
-    pub commits: Vec<usize>,
+    /// Which commits it serves: bundle, and position in it.
+    pub serves: Vec<(BundleKey, usize)>,
 }
 
 /// A transaction that may have landed, as far as the store knows.
@@ -96,10 +150,6 @@ pub enum TransactionOutcome {
     Landed {
         /// The block's slot.
         slot: u64,
-        /// Compute units used, if the node still tells.
-        compute_units: Option<u64>,
-        /// Fee paid, if the node still tells.
-        fee: Option<Lamports>,
     },
     /// It failed, and why.
     Failed(String),
@@ -107,9 +157,13 @@ pub enum TransactionOutcome {
     Expired,
 }
 
-/// How a bundle ended.
+/// How the work on a bundle ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BundleEnd {
+    /// Staged, by this transaction if it is known.
+    Staged(Option<Signature>),
+    /// What is staged could not be applied for now, and why.
+    Postponed(String),
     /// Applied, by this transaction if it is known.
     Landed(Option<Signature>),
     /// Not applied, and why.
@@ -119,6 +173,7 @@ pub enum BundleEnd {
 /// A handle to a store file. Cheap to clone; the file is closed when the last handle is dropped.
 #[derive(Clone)]
 pub struct Store {
+    readers: Arc<Readers>,
     writer: Arc<Writer>,
 }
 
@@ -142,26 +197,49 @@ impl Store {
         let version = migrations::version(&connection, path)?;
         connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;").map_err(open)?;
         migrations::run(&mut connection, version, path)?;
-        Ok(Self { writer: Arc::new(Writer::start(connection)?) })
+        let readers = Arc::new(Readers::start(path)?);
+        Ok(Self { readers, writer: Arc::new(Writer::start(connection)?) })
     }
 
-    /// Makes a changeset durable. Each commit gets its id here.
+    /// Makes a changeset durable. Each commit gets its id here. Bundles that were refused are recorded as failed, and are
+    /// not among those returned.
     ///
     /// # Errors
     /// [`StoreError`] if it could not be written; nothing of it is stored then.
     pub async fn accept(
         &self,
-        changeset: crate::types::Changeset,
-    ) -> Result<(ChangesetId, Vec<StoredBundle>), StoreError> {
-        self.writer.run("accept a changeset", move |sql| write::accept(sql, &changeset)).await
+        changeset: Changeset,
+        refused: Vec<Refusal>,
+    ) -> Result<(ChangesetId, Vec<QueuedBundle>), StoreError> {
+        self.writer.run(ACCEPT, move |sql| write::accept(sql, &changeset, &refused)).await
     }
 
-    /// All bundles that have not ended, in the order of submission.
+    /// As [`Self::accept`], and calls `then` once the changeset is on disk: calls come one after the other, in the order of
+    /// the keys. Returns what `then` does.
+    ///
+    /// # Errors
+    /// As [`Self::accept`]; `then` is not called.
+    pub async fn accept_then<T: Send + 'static>(
+        &self,
+        changeset: Changeset,
+        refused: Vec<Refusal>,
+        then: impl FnOnce(ChangesetId, Vec<QueuedBundle>) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        let tell = move |accepted: Result<(ChangesetId, Vec<QueuedBundle>), StoreError>| {
+            // A caller that went away does not want to know.
+            let _ = reply.send(accepted.map(|(changeset, bundles)| then(changeset, bundles)));
+        };
+        self.writer.run_then(ACCEPT, move |sql| write::accept(sql, &changeset, &refused), tell).await?;
+        answer.await.map_err(|_| StoreError::Closed { doing: ACCEPT })?
+    }
+
+    /// All bundles that are to be worked on, in the order of submission.
     ///
     /// # Errors
     /// [`StoreError`] if they could not be read.
-    pub async fn unfinished(&self) -> Result<Vec<StoredBundle>, StoreError> {
-        self.writer.run("read unfinished bundles", read::unfinished).await
+    pub async fn unfinished(&self) -> Result<Vec<QueuedBundle>, StoreError> {
+        self.readers.run("read unfinished bundles", read::unfinished).await
     }
 
     /// One bundle.
@@ -169,7 +247,25 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoBundle`] if there is none.
     pub async fn bundle(&self, key: BundleKey) -> Result<StoredBundle, StoreError> {
-        self.writer.run("read a bundle", move |sql| read::bundle(sql, key)).await
+        self.readers.run("read a bundle", move |sql| read::bundle(sql, key)).await
+    }
+
+    /// The last state of an account that landed here.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it could not be read.
+    pub async fn last_landed(&self, account: Address) -> Result<Option<LandedState>, StoreError> {
+        self.readers
+            .run("read the last state of an account", move |sql| read::last_landed(sql, &account))
+            .await
+    }
+
+    /// The buffers that were planned for a bundle, each with the position of its commit.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they could not be read.
+    pub async fn buffers(&self, key: BundleKey) -> Result<Vec<(usize, Address)>, StoreError> {
+        self.readers.run("read buffers", move |sql| read::buffers(sql, key)).await
     }
 
     /// Records how a bundle is going to be applied.
@@ -181,12 +277,28 @@ impl Store {
         self.writer.run("record a plan", move |sql| write::decide(sql, key, &decisions)).await
     }
 
-    /// Records transactions before they are sent; one of [`Stage::Commit`] moves the bundle on.
+    /// Records transactions before they are sent; one of [`Stage::Commit`] moves the bundles that it serves on.
     ///
     /// # Errors
-    /// [`StoreError`] if they could not be written, or the bundle has ended.
-    pub async fn signed(&self, key: BundleKey, transactions: Vec<NewTransaction>) -> Result<(), StoreError> {
-        self.writer.run("record transactions", move |sql| write::signed(sql, key, &transactions)).await
+    /// [`StoreError`] if they could not be written, or a bundle has ended.
+    pub async fn signed(&self, transactions: Vec<NewTransaction>) -> Result<(), StoreError> {
+        self.writer.run("record transactions", move |sql| write::signed(sql, &transactions)).await
+    }
+
+    /// Records that what a bundle staged is to be applied.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the bundle is not staged, or it could not be written.
+    pub async fn finalize(&self, key: BundleKey) -> Result<QueuedBundle, StoreError> {
+        self.writer.run("record that a bundle is finalized", move |sql| write::finalize(sql, key)).await
+    }
+
+    /// Records that a bundle that was never sent gives way to a newer one.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the bundle has been worked on, or it could not be written.
+    pub async fn supersede(&self, key: BundleKey, by: BundleKey) -> Result<(), StoreError> {
+        self.writer.run("record that a bundle gave way", move |sql| write::supersede(sql, key, by)).await
     }
 
     /// Records what became of a transaction.
@@ -197,7 +309,28 @@ impl Store {
         self.writer.run("record an outcome", move |sql| write::settled(sql, signature, &outcome)).await
     }
 
-    /// Records the end of a bundle.
+    /// Records what a landed transaction cost.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it could not be written.
+    pub async fn cost(
+        &self,
+        signature: Signature,
+        compute_units: u64,
+        fee: Lamports,
+    ) -> Result<(), StoreError> {
+        self.writer.run("record a cost", move |sql| write::cost(sql, signature, compute_units, fee)).await
+    }
+
+    /// The landed transactions of a bundle of which it is not known what they cost.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they could not be read.
+    pub async fn without_cost(&self, key: BundleKey) -> Result<Vec<Signature>, StoreError> {
+        self.readers.run("read transactions", move |sql| read::without_cost(sql, key)).await
+    }
+
+    /// Records the end of the work on a bundle.
     ///
     /// # Errors
     /// [`StoreError`] if it could not be written, or the bundle has ended already.
@@ -205,12 +338,16 @@ impl Store {
         self.writer.run("record the end of a bundle", move |sql| write::end(sql, key, &end)).await
     }
 
-    /// The committing transactions of a bundle that are not known to have failed, the newest first.
+    /// The transactions of a stage of a bundle that are not known to have failed, the newest first.
     ///
     /// # Errors
     /// [`StoreError`] if they could not be read.
-    pub async fn open_commits(&self, key: BundleKey) -> Result<Vec<OpenTransaction>, StoreError> {
-        self.writer.run("read transactions", move |sql| read::open_commits(sql, key)).await
+    pub async fn open_transactions(
+        &self,
+        key: BundleKey,
+        stage: Stage,
+    ) -> Result<Vec<OpenTransaction>, StoreError> {
+        self.readers.run("read transactions", move |sql| read::open_transactions(sql, key, stage)).await
     }
 
     /// Records that an account was read back and is, byte for byte, what was committed.
@@ -226,7 +363,33 @@ impl Store {
     /// # Errors
     /// [`StoreError::NoChangeset`] if there is none.
     pub async fn report(&self, changeset: Option<ChangesetId>) -> Result<ChangesetReport, StoreError> {
-        self.writer.run("read a changeset", move |sql| report::changeset(sql, changeset)).await
+        self.readers.run("read a changeset", move |sql| report::changeset(sql, changeset)).await
+    }
+
+    /// Everything about one bundle.
+    ///
+    /// # Errors
+    /// [`StoreError::NoBundle`] if there is none.
+    pub async fn bundle_report(&self, key: BundleKey) -> Result<BundleReport, StoreError> {
+        self.readers.run("read a bundle", move |sql| report::bundle(sql, key)).await
+    }
+
+    /// The bundles that commit to an account, the newest first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they could not be read.
+    pub async fn history(&self, account: Address, limit: u32) -> Result<Vec<BundleReport>, StoreError> {
+        self.readers
+            .run("read the history of an account", move |sql| report::history(sql, &account, limit))
+            .await
+    }
+
+    /// The bundles that are staged and wait to be finalized, in the order of submission.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they could not be read.
+    pub async fn staged(&self) -> Result<Vec<QueuedBundle>, StoreError> {
+        self.readers.run("read staged bundles", read::staged).await
     }
 
     /// All changesets, the newest first, at most `limit`.
@@ -234,6 +397,6 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if they could not be read.
     pub async fn changesets(&self, limit: u32) -> Result<Vec<ChangesetSummary>, StoreError> {
-        self.writer.run("list changesets", move |sql| report::changesets(sql, limit)).await
+        self.readers.run("list changesets", move |sql| report::changesets(sql, limit)).await
     }
 }

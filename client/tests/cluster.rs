@@ -4,7 +4,7 @@
 //! Runs on the embedded validator, or on the one that `anchor test` has started: its URL and wallet are in
 //! `ANCHOR_PROVIDER_URL` and `ANCHOR_WALLET`.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use committor_client::{
     AccountCommit, BundleId, Changeset, CommitBundle, Committor,
@@ -83,8 +83,8 @@ async fn accounts_of_an_owner_program_are_delegated_committed_to_and_read_back()
     };
     let changeset = Changeset {
         bundles: vec![
-            CommitBundle { id: BundleId(1), commits: (0..4).map(|index| commit(index, 1)).collect() },
-            CommitBundle { id: BundleId(2), commits: vec![commit(0, 2), commit(2, 2)] },
+            CommitBundle::new(BundleId(1), (0..4).map(|index| commit(index, 1)).collect()),
+            CommitBundle::new(BundleId(2), vec![commit(0, 2), commit(2, 2)]),
         ],
     };
     let report = committor.commit(changeset).await.unwrap().finished().await.unwrap();
@@ -93,6 +93,6 @@ async fn accounts_of_an_owner_program_are_delegated_committed_to_and_read_back()
     }
     let verification = committor.verify(report.changeset).await.unwrap();
     assert_eq!((verification.equal.len(), verification.mismatches), (4, vec![]));
-    committor.shutdown().await;
+    committor.shutdown(Duration::ZERO).await.unwrap();
     chain.shutdown().await;
 }

@@ -8,10 +8,10 @@ use std::{
 use bytemuck::Zeroable;
 use committor_client::{
     plan::{
-        AccountFacts, BundleFacts, BundlePlan, Limit, PlanContext, PlanError, PlannedTransaction,
-        RentSchedule, plan_bundle,
+        AccountFacts, BufferFacts, BundleFacts, BundlePlan, Limit, PlanContext, PlanError,
+        PlannedTransaction, Prices, RentSchedule, plan_bundle,
     },
-    types::{CommitId, Lamports, Method, Stage, TransactionVersion},
+    types::{CommitId, CommitMode, Lamports, Method, Stage, TransactionVersion},
 };
 use committor_sdk::{
     address, chunk_buffer, delegation,
@@ -31,7 +31,14 @@ fn key(byte: u8) -> Address {
 
 fn context(version: TransactionVersion, own_payer: bool) -> PlanContext {
     let authority = key(200);
-    PlanContext { payer: if own_payer { key(201) } else { authority }, authority, version, rent: RENT }
+    PlanContext {
+        payer: if own_payer { key(201) } else { authority },
+        authority,
+        version,
+        rent: RENT,
+        prices: Prices::default(),
+        tables: vec![],
+    }
 }
 
 fn facts(index: u8, state: Vec<u8>, len: usize, nonce: u64, context: &PlanContext) -> AccountFacts {
@@ -52,8 +59,8 @@ fn facts(index: u8, state: Vec<u8>, len: usize, nonce: u64, context: &PlanContex
         len,
         lamports: RENT.minimum(len as u64),
         record: Some(record),
-        buffer_lamports: Lamports(0),
-        buffer: None,
+        base: None,
+        buffers: vec![],
     }
 }
 
@@ -61,10 +68,14 @@ fn state(len: usize, seed: u8) -> Vec<u8> {
     (0..len).map(|index| (index as u8).wrapping_mul(31).wrapping_add(seed)).collect()
 }
 
+fn bundle(accounts: Vec<AccountFacts>) -> BundleFacts {
+    BundleFacts { mode: CommitMode::Finalize, accounts, actions: vec![], extra_loaded: 0 }
+}
+
 fn plan_one(len: usize, version: TransactionVersion, own_payer: bool) -> BundlePlan {
     let context = context(version, own_payer);
     let accounts = vec![facts(1, state(len, 1), len, 0, &context)];
-    plan_bundle(&BundleFacts { accounts }, &context).unwrap()
+    plan_bundle(&bundle(accounts), &context).unwrap()
 }
 
 /// What a plan does to one buffer.
@@ -214,7 +225,7 @@ proptest! {
         let accounts = lens.iter().zip(1..).map(|((len, old_len, nonce), index)| {
             facts(index, state(*len, index), *old_len, *nonce, &context)
         });
-        let bundle = BundleFacts { accounts: accounts.collect() };
+        let bundle = bundle(accounts.collect());
         match plan_bundle(&bundle, &context) {
             Ok(plan) => check(&plan, &bundle, &context),
             Err(PlanError::DoesNotFit { value, max, .. }) => prop_assert!(value > max),
@@ -239,7 +250,7 @@ fn states_of_up_to_10_mib_have_plans_and_their_seals_are_spread() {
     for (len, seal_transactions) in [(1 << 20, 0), (2 << 20, 0), ((2 << 20) + 1, 2), (10_484_000, 5)] {
         let context = context(TransactionVersion::V1, false);
         let accounts = vec![facts(1, state(len, 3), len, 0, &context)];
-        let bundle = BundleFacts { accounts };
+        let bundle = bundle(accounts);
         let plan = plan_bundle(&bundle, &context).unwrap();
         check(&plan, &bundle, &context);
         let alone = |transaction: &&PlannedTransaction| {
@@ -249,7 +260,7 @@ fn states_of_up_to_10_mib_have_plans_and_their_seals_are_spread() {
     }
     let context = context(TransactionVersion::V1, false);
     let accounts = vec![facts(1, vec![0; 10_485_760], 0, 0, &context)];
-    let refused = plan_bundle(&BundleFacts { accounts }, &context);
+    let refused = plan_bundle(&bundle(accounts), &context);
     assert!(matches!(refused, Err(PlanError::Layout { .. })), "a buffer has no room for its header as well");
 }
 
@@ -258,7 +269,7 @@ fn growth_stays_in_the_committing_transaction_as_long_as_it_fits() {
     let context = context(TransactionVersion::V1, false);
     let grown_before = |len| {
         let accounts = vec![facts(1, state(len, 1), 0, 0, &context)];
-        let plan = plan_bundle(&BundleFacts { accounts }, &context).unwrap();
+        let plan = plan_bundle(&bundle(accounts), &context).unwrap();
         plan.transactions()
             .filter(|transaction| transaction.stage == Stage::Prepare)
             .flat_map(|transaction| &transaction.instructions)
@@ -273,7 +284,7 @@ fn growth_stays_in_the_committing_transaction_as_long_as_it_fits() {
 fn what_can_not_be_atomic_is_refused_with_the_limit_and_its_value() {
     let context = context(TransactionVersion::V1, false);
     let accounts: Vec<_> = (1..=40).map(|index| facts(index, vec![index], 1, 0, &context)).collect();
-    let refused = plan_bundle(&BundleFacts { accounts }, &context);
+    let refused = plan_bundle(&bundle(accounts), &context);
     assert!(
         matches!(refused, Err(PlanError::DoesNotFit { limit: Limit::AccountLocks, value: 82.., max: 64 })),
         "{refused:?}"
@@ -286,7 +297,7 @@ fn accounts_that_can_not_take_a_commit_are_named() {
     let refuse = |change: fn(&mut AccountFacts)| {
         let mut facts = facts(1, vec![1], 1, 4, &context);
         change(&mut facts);
-        plan_bundle(&BundleFacts { accounts: vec![facts] }, &context).unwrap_err()
+        plan_bundle(&bundle(vec![facts]), &context).unwrap_err()
     };
     assert_eq!(refuse(|facts| facts.owner = None), PlanError::NoAccount(key(1)));
     let not_delegated = PlanError::NotDelegated { account: key(1), owner: key(9) };
@@ -303,7 +314,7 @@ fn accounts_that_can_not_take_a_commit_are_named() {
 fn an_interrupted_upload_goes_on_with_what_is_missing() {
     let context = context(TransactionVersion::V1, false);
     let mut account = facts(1, state(10_240, 1), 10_240, 0, &context);
-    let fresh = plan_bundle(&BundleFacts { accounts: vec![account.clone()] }, &context).unwrap();
+    let fresh = plan_bundle(&bundle(vec![account.clone()]), &context).unwrap();
     assert_eq!(fresh.transactions().count(), 4);
     let header = chunk_buffer::Buffer {
         payload_len: 10_240,
@@ -311,13 +322,15 @@ fn an_interrupted_upload_goes_on_with_what_is_missing() {
         written_chunks: 2,
         ..chunk_buffer::Buffer::zeroed()
     };
-    let buffer =
-        |missing: Vec<u32>, sealed| Some(committor_client::plan::BufferFacts { header, missing, sealed });
+    let address = fresh.commits[0].buffer.unwrap();
+    let buffer = |missing: Vec<u32>, sealed| {
+        vec![BufferFacts { address, account_len: 10_337, header, missing, sealed }]
+    };
     for (missing, sealed, transactions, seals) in
         [(vec![1], false, 2, 1), (vec![], false, 1, 1), (vec![], true, 1, 0)]
     {
-        account.buffer = buffer(missing.clone(), sealed);
-        let plan = plan_bundle(&BundleFacts { accounts: vec![account.clone()] }, &context).unwrap();
+        account.buffers = buffer(missing.clone(), sealed);
+        let plan = plan_bundle(&bundle(vec![account.clone()]), &context).unwrap();
         assert_eq!(plan.transactions().count(), transactions);
         let follower = Follower::follow_resumed(&plan);
         let upload = &follower.uploads[&plan.commits[0].buffer.unwrap()];

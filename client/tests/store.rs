@@ -3,11 +3,15 @@
 use std::{path::Path, sync::Arc};
 
 use committor_client::{
-    AccountCommit, BundleId, Changeset, CommitBundle, Lamports, Store,
+    AccountCommit, BundleId, Changeset, CommitBundle, CommitMode, Lamports, Store,
     store::{BundleEnd, CommitDecision, NewTransaction, StoreError, TransactionOutcome},
-    types::{BundleStatus, IllegalTransition, Method, Nonce, Stage, Strategy, TransactionVersion},
+    types::{
+        BundleKey, BundleStatus, ChangesetId, IllegalTransition, Method, Nonce, Stage, Strategy,
+        TransactionVersion,
+    },
 };
 use solana_address::Address;
+use solana_instruction::{AccountMeta, Instruction};
 use solana_signature::Signature;
 
 fn bundle(id: u64, accounts: &[u8]) -> CommitBundle {
@@ -15,7 +19,7 @@ fn bundle(id: u64, accounts: &[u8]) -> CommitBundle {
         account: Address::new_from_array([*byte; 32]),
         state: Arc::from(vec![*byte; usize::from(*byte)]),
     };
-    CommitBundle { id: BundleId(id), commits: accounts.iter().map(commit).collect() }
+    CommitBundle::new(BundleId(id), accounts.iter().map(commit).collect())
 }
 
 fn changeset(bundles: &[CommitBundle]) -> Changeset {
@@ -26,22 +30,23 @@ fn signature(byte: u8) -> Signature {
     Signature::from([byte; 64])
 }
 
-fn transaction(stage: Stage, byte: u8, commits: &[usize]) -> NewTransaction {
+fn transaction(key: BundleKey, stage: Stage, byte: u8, commits: &[usize]) -> NewTransaction {
     NewTransaction {
         stage,
         signature: signature(byte),
         last_valid_block_height: u64::MAX,
-        commits: commits.to_vec(),
+        serves: commits.iter().map(|commit| (key, *commit)).collect(),
     }
 }
 
-fn landed(compute_units: u64) -> TransactionOutcome {
-    TransactionOutcome::Landed { slot: 9, compute_units: Some(compute_units), fee: Some(Lamports(5_000)) }
+async fn landed(store: &Store, signature: Signature, compute_units: u64) {
+    store.settled(signature, TransactionOutcome::Landed { slot: 9 }).await.unwrap();
+    store.cost(signature, compute_units, Lamports(5_000)).await.unwrap();
 }
 
 fn decision() -> CommitDecision {
-    let strategy = Strategy { method: Method::Buffer, version: TransactionVersion::V1 };
-    CommitDecision { session: u64::MAX, nonce: Nonce(u64::MAX), strategy, rent: Lamports(7) }
+    let strategy = Strategy { method: Method::Buffer, version: TransactionVersion::V1, tables: false };
+    CommitDecision { session: u64::MAX, nonce: Nonce(u64::MAX), strategy, buffer: None, rent: Lamports(7) }
 }
 
 #[tokio::test]
@@ -49,20 +54,25 @@ async fn what_was_accepted_is_there_after_reopening_byte_for_byte_and_in_order()
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
     let store = Store::open(&path).unwrap();
-    let submitted = [bundle(u64::MAX, &[3, 1]), bundle(0, &[1, 200])];
-    let (id, accepted) = store.accept(changeset(&submitted)).await.unwrap();
+    let meta = AccountMeta { pubkey: Address::new_from_array([9; 32]), is_signer: true, is_writable: false };
+    let action =
+        Instruction { program_id: Address::new_from_array([8; 32]), accounts: vec![meta], data: vec![7] };
+    let submitted = [
+        bundle(u64::MAX, &[3, 1]).mode(CommitMode::Undelegate).action(action),
+        bundle(0, &[1, 200]).mode(CommitMode::Stage),
+    ];
+    let (id, accepted) = store.accept(changeset(&submitted), vec![]).await.unwrap();
     drop(store);
     let store = Store::open(&path).unwrap();
     let unfinished = store.unfinished().await.unwrap();
     assert_eq!(unfinished.len(), 2);
     for ((found, accepted), submitted) in unfinished.iter().zip(&accepted).zip(&submitted) {
-        assert_eq!((found.key, found.id, found.changeset), (accepted.key, submitted.id, id));
-        for (found, (accepted, submitted)) in
-            found.commits.iter().zip(accepted.commits.iter().zip(&submitted.commits))
-        {
-            assert_eq!((found.account, &found.state), (submitted.account, &submitted.state));
-            assert_eq!(found.commit_id, accepted.commit_id);
-        }
+        assert_eq!(found, accepted);
+        assert_eq!((found.id, found.changeset), (submitted.id, id));
+        let stored = store.bundle(found.key).await.unwrap();
+        assert_eq!((stored.mode, &stored.actions), (submitted.mode, &submitted.actions));
+        let states = stored.commits.iter().map(|commit| (commit.account, &commit.state));
+        assert!(states.eq(submitted.commits.iter().map(|commit| (commit.account, &commit.state))));
     }
 }
 
@@ -72,8 +82,11 @@ async fn a_change_that_fails_halfway_leaves_nothing_and_its_neighbours_stay() {
     let store = Store::open(&folder.path().join("s.db")).unwrap();
     // The store's own constraint refuses the second commit of one account, after rows were written.
     let (good, bad) = (changeset(&[bundle(1, &[1])]), changeset(&[bundle(1, &[4]), bundle(2, &[5, 5])]));
-    let (first, refused, second) =
-        tokio::join!(store.accept(good.clone()), store.accept(bad), store.accept(good));
+    let (first, refused, second) = tokio::join!(
+        store.accept(good.clone(), vec![]),
+        store.accept(bad, vec![]),
+        store.accept(good, vec![])
+    );
     assert!(matches!(refused, Err(StoreError::Sqlite { doing: "accept a changeset", .. })));
     let keys = [first.unwrap().1[0].key, second.unwrap().1[0].key];
     let unfinished: Vec<_> = store.unfinished().await.unwrap().into_iter().map(|bundle| bundle.key).collect();
@@ -85,20 +98,20 @@ async fn a_change_that_fails_halfway_leaves_nothing_and_its_neighbours_stay() {
 async fn a_bundle_moves_by_the_state_machine_and_its_end_is_final() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db")).unwrap();
-    let (id, bundles) = store.accept(changeset(&[bundle(5, &[1, 2])])).await.unwrap();
+    let (id, bundles) = store.accept(changeset(&[bundle(5, &[1, 2])]), vec![]).await.unwrap();
     let key = bundles[0].key;
     let status = async || store.report(Some(id)).await.unwrap().bundles[0].status;
     assert_eq!(status().await, BundleStatus::Accepted);
     store.decide(key, vec![decision(), decision()]).await.unwrap();
     assert_eq!(status().await, BundleStatus::Preparing);
-    store.signed(key, vec![transaction(Stage::Prepare, 1, &[0])]).await.unwrap();
+    store.signed(vec![transaction(key, Stage::Prepare, 1, &[0])]).await.unwrap();
     assert_eq!(status().await, BundleStatus::Preparing);
-    store.signed(key, vec![transaction(Stage::Commit, 2, &[0, 1])]).await.unwrap();
+    store.signed(vec![transaction(key, Stage::Commit, 2, &[0, 1])]).await.unwrap();
     assert_eq!(status().await, BundleStatus::Committing);
-    let open = store.open_commits(key).await.unwrap();
+    let open = store.open_transactions(key, Stage::Commit).await.unwrap();
     assert_eq!((open.len(), open[0].signature, open[0].unknown), (1, signature(2), true));
-    store.settled(signature(1), landed(100)).await.unwrap();
-    store.settled(signature(2), landed(50)).await.unwrap();
+    landed(&store, signature(1), 100).await;
+    landed(&store, signature(2), 50).await;
     store.end(key, BundleEnd::Landed(Some(signature(2)))).await.unwrap();
     assert_eq!(store.unfinished().await.unwrap().len(), 0);
 
@@ -126,13 +139,13 @@ async fn a_bundle_moves_by_the_state_machine_and_its_end_is_final() {
 async fn a_bundle_that_was_planned_for_one_delegation_is_not_planned_for_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db")).unwrap();
-    let (_, bundles) = store.accept(changeset(&[bundle(1, &[1, 2])])).await.unwrap();
+    let (_, bundles) = store.accept(changeset(&[bundle(1, &[1, 2])]), vec![]).await.unwrap();
     let key = bundles[0].key;
     let planned = |session| CommitDecision { session, ..decision() };
     store.decide(key, vec![planned(7), planned(8)]).await.unwrap();
     store.decide(key, vec![planned(7), planned(8)]).await.unwrap();
     let refused = store.decide(key, vec![planned(7), planned(9)]).await;
-    let second = bundles[0].commits[1].account;
+    let second = bundles[0].accounts[1];
     assert!(matches!(refused, Err(StoreError::OtherSession(account)) if account == second));
 }
 
@@ -140,11 +153,11 @@ async fn a_bundle_that_was_planned_for_one_delegation_is_not_planned_for_the_nex
 async fn signing_the_same_transaction_again_is_no_error_and_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("s.db")).unwrap();
-    let (_, bundles) = store.accept(changeset(&[bundle(1, &[1])])).await.unwrap();
+    let (_, bundles) = store.accept(changeset(&[bundle(1, &[1])]), vec![]).await.unwrap();
     let key = bundles[0].key;
-    store.signed(key, vec![transaction(Stage::Commit, 1, &[0])]).await.unwrap();
-    store.settled(signature(1), landed(3)).await.unwrap();
-    store.signed(key, vec![transaction(Stage::Commit, 1, &[0])]).await.unwrap();
+    store.signed(vec![transaction(key, Stage::Commit, 1, &[0])]).await.unwrap();
+    landed(&store, signature(1), 3).await;
+    store.signed(vec![transaction(key, Stage::Commit, 1, &[0])]).await.unwrap();
     let report = store.report(None).await.unwrap();
     assert_eq!((report.bundles[0].transactions, report.bundles[0].compute_units), (1, 3));
 }
@@ -174,10 +187,40 @@ async fn files_that_are_no_store_of_ours_are_refused_by_name_and_left_untouched(
     let sql = rusqlite::Connection::open(path("newer")).unwrap();
     sql.execute_batch("PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     drop(sql);
-    assert!(matches!(refused(&path("newer")), StoreError::Newer { found: 99, known: 1, .. }));
+    assert!(matches!(refused(&path("newer")), StoreError::Newer { found: 99, known: 2, .. }));
 
     let missing = Store::open(&path("no/such/folder/s.db")).unwrap_err();
     assert!(matches!(missing, StoreError::Open { .. }));
+}
+
+#[tokio::test]
+async fn a_store_of_version_1_goes_on_with_every_row_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("s.db");
+    let sql = rusqlite::Connection::open(&path).unwrap();
+    sql.execute_batch(include_str!("fixtures/store-v1.sql")).unwrap();
+    // As a process leaves it that was killed before anything was planned.
+    sql.execute_batch("UPDATE bundles SET status = 'accepted', error = NULL WHERE id = 2").unwrap();
+    drop(sql);
+    let store = Store::open(&path).unwrap();
+    let first = store.report(Some(ChangesetId(1))).await.unwrap();
+    let [landed] = &first.bundles[..] else { panic!("one bundle") };
+    assert_eq!(
+        (landed.status, landed.mode.as_str(), landed.transactions),
+        (BundleStatus::Landed, "finalize", 1)
+    );
+    assert_eq!(landed.compute_units, 1_792);
+    let accounts: Vec<(u64, usize, bool)> = (landed.accounts.iter())
+        .map(|account| (account.bytes, account.signatures.len(), account.verified))
+        .collect();
+    assert_eq!(accounts, [(82, 1, true), (165, 1, true)]);
+    assert_eq!(landed.steps.len(), 2);
+    let unfinished = store.unfinished().await.unwrap();
+    assert_eq!(unfinished.iter().map(|bundle| bundle.key).collect::<Vec<_>>(), [BundleKey(2)]);
+    assert_eq!(store.bundle(BundleKey(2)).await.unwrap().commits[0].state.len(), 248);
+    // Keys are never given again.
+    let (id, bundles) = store.accept(changeset(&[bundle(1, &[1])]), vec![]).await.unwrap();
+    assert_eq!((id, bundles[0].key), (ChangesetId(3), BundleKey(4)));
 }
 
 #[test]

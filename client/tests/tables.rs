@@ -280,7 +280,14 @@ impl World {
         std::fs::write(&keypair, format!("{:?}", self.authority.to_bytes())).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_committor"));
         command.args(args).env_clear().env("HOME", self.folder.path()).current_dir(self.folder.path());
-        command.args(["--url", self.localnet.rpc_url(), "--ws", self.localnet.ws_url(), "--keypair", "id.json"]);
+        command.args([
+            "--url",
+            self.localnet.rpc_url(),
+            "--ws",
+            self.localnet.ws_url(),
+            "--keypair",
+            "id.json",
+        ]);
         // The validator lives in this process: it must go on meanwhile.
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
@@ -402,7 +409,11 @@ async fn a_table_that_nobody_needs_is_closed_after_its_cool_down_and_its_rent_co
     let list = tables.list().await.unwrap();
     assert!(matches!(list[0].state, TableState::Deactivating { .. }), "{list:?}");
     let done = tables.close_unused().await.unwrap();
-    assert_eq!((done.deactivated, done.closed, done.failed.len()), (vec![], vec![], 0), "not before its time");
+    assert_eq!(
+        (done.deactivated, done.closed, done.failed.len()),
+        (vec![], vec![], 0),
+        "not before its time"
+    );
 
     // What is needed again meanwhile goes into another one.
     let serving = tables.reserve(named("three"), &keys(0..1)).await.unwrap();
@@ -495,8 +506,8 @@ async fn what_a_bundle_reserved_is_released_once_it_has_ended_also_after_a_crash
     let world = World::new().await;
     let (tables, _) = world.tables();
     let commit = AccountCommit { account: keys(0..1)[0], state: Arc::from([]) };
-    let changeset = Changeset { bundles: vec![CommitBundle { id: BundleId(1), commits: vec![commit] }] };
-    let (_, bundles) = world.store().accept(changeset).await.unwrap();
+    let changeset = Changeset { bundles: vec![CommitBundle::new(BundleId(1), vec![commit])] };
+    let (_, bundles) = world.store().accept(changeset, vec![]).await.unwrap();
     let holder = TableHolder::Bundle(bundles[0].key);
     let table = tables.reserve(holder, &keys(0..5)).await.unwrap()[0].address;
     assert_eq!(tables.list().await.unwrap()[0].references, 5);

@@ -2,18 +2,24 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::{StreamExt, stream};
-use solana_keypair::Keypair;
+use committor_sdk::delegation;
+use solana_account::Account;
+use solana_address::Address;
 use solana_signature::Signature;
-use solana_transaction::versioned::VersionedTransaction;
-use tokio::sync::broadcast;
+use tokio::{
+    sync::{Mutex, broadcast},
+    time::Instant,
+};
 
-use super::{EngineError, EngineSettings, Event, Signers, error::chain_of};
+use super::{EngineError, EngineSettings, Event, Signers, error::chain_of, round::Round};
 use crate::{
-    chain::{Chain, ChainError, Landed, SignedTransaction},
-    plan::{BundleFacts, PlanContext, PlannedTransaction, plan_bundle, plan_cleanup},
-    store::{BundleEnd, CommitDecision, NewTransaction, Store, StoredBundle, TransactionOutcome},
-    types::{BundleKey, BundleStatus, Lamports, Stage},
+    chain::Chain,
+    plan::{
+        AccountFacts, BundleFacts, BundlePlan, CommitPlan, PlanContext, RentSchedule, plan_bundle,
+        plan_cleanup, plan_finalize,
+    },
+    store::{BundleEnd, CommitDecision, Store, StoredBundle},
+    types::{BundleKey, BundleStatus, CommitMode, ComputeLimit, Stage},
 };
 
 /// The longest wait between attempts.
@@ -26,6 +32,20 @@ pub(super) struct Runner<C> {
     pub(super) signers: Signers,
     pub(super) settings: EngineSettings,
     pub(super) events: broadcast::Sender<Event>,
+    /// The cluster's rent, and when it was asked for.
+    pub(super) rent: Arc<Mutex<Option<(Instant, RentSchedule)>>>,
+}
+
+impl<C> Runner<C> {
+    pub(super) fn new(
+        chain: Arc<C>,
+        store: Store,
+        signers: Signers,
+        settings: EngineSettings,
+        events: broadcast::Sender<Event>,
+    ) -> Self {
+        Self { chain, store, signers, settings, events, rent: Arc::default() }
+    }
 }
 
 impl<C> Clone for Runner<C> {
@@ -36,6 +56,7 @@ impl<C> Clone for Runner<C> {
             signers: self.signers.clone(),
             settings: self.settings,
             events: self.events.clone(),
+            rent: self.rent.clone(),
         }
     }
 }
@@ -47,7 +68,7 @@ type Proof = Option<Signature>;
 enum Outcome {
     Landed(Proof),
     NotLanded,
-    /// A committing transaction is still on its way.
+    /// A transaction that would apply it is still on its way.
     MayLand,
 }
 
@@ -62,42 +83,73 @@ impl Backoff {
 }
 
 impl<C: Chain> Runner<C> {
-    /// Works on a bundle until it has ended, and records the end.
-    pub(super) async fn run(&self, bundle: &StoredBundle) {
-        let end = match self.attempts(bundle).await {
-            Ok(proof) => BundleEnd::Landed(proof),
+    /// Works on a bundle until the work has ended, and records how.
+    pub(super) async fn run(&self, key: BundleKey) {
+        let bundle = match self.store.bundle(key).await {
+            Ok(bundle) => bundle,
             Err(error) => {
-                self.clean_up(bundle).await;
+                // It stays unfinished, and the next start takes it up.
+                tracing::error!(bundle = %key, error = chain_of(&error), "could not read a bundle");
+                return;
+            }
+        };
+        let end = match self.attempts(&bundle).await {
+            Ok(proof) if stage_of(&bundle) == Stage::Commit && bundle.mode == CommitMode::Stage => {
+                BundleEnd::Staged(proof)
+            }
+            Ok(proof) => BundleEnd::Landed(proof),
+            // What is staged stays, unless it is gone.
+            Err(error) if bundle.status == BundleStatus::Finalizing && !error.is_obsolete() => {
+                BundleEnd::Postponed(chain_of(&error))
+            }
+            Err(error) => {
+                self.clean_up(&bundle).await;
                 BundleEnd::Failed(chain_of(&error))
             }
         };
+        self.end(key, end).await;
+    }
+
+    /// Records how the work on a bundle ended, and tells it.
+    pub(super) async fn end(&self, key: BundleKey, end: BundleEnd) {
         let status = match &end {
             BundleEnd::Landed(_) => BundleStatus::Landed,
+            BundleEnd::Staged(_) => BundleStatus::Staged,
+            BundleEnd::Postponed(reason) => {
+                tracing::warn!(bundle = %key, reason, "bundle could not be finalized");
+                BundleStatus::Staged
+            }
             BundleEnd::Failed(reason) => {
-                tracing::warn!(bundle = %bundle.key, reason, "bundle failed");
+                tracing::warn!(bundle = %key, reason, "bundle failed");
                 BundleStatus::Failed
             }
         };
-        if let Err(error) = self.store.end(bundle.key, end).await {
+        self.record_costs(key).await;
+        if let Err(error) = self.store.end(key, end).await {
             // It stays unfinished, and the next start takes it up.
-            tracing::error!(bundle = %bundle.key, error = chain_of(&error), "could not record the end of a bundle");
+            tracing::error!(bundle = %key, error = chain_of(&error), "could not record the end of a bundle");
         }
-        self.tell(Event::Ended { bundle: bundle.key, status });
+        self.tell(Event::Ended { bundle: key, status });
     }
 
     /// Tries until the bundle has landed, or is certain not to.
     async fn attempts(&self, bundle: &StoredBundle) -> Result<Proof, EngineError> {
         let mut left = self.settings.attempts.max(1);
         let mut delay = Backoff(self.settings.first_retry_delay);
+        let mut simulate = false;
         loop {
-            let error = match self.attempt(bundle).await {
+            let error = match self.attempt(bundle, simulate).await {
                 Ok(proof) => return Ok(proof),
                 Err(error) => error,
             };
+            // Limits from the table may be too low for programs that nobody has measured.
+            let from_table = self.settings.budgets.of(stage_of(bundle)).compute == ComputeLimit::Table;
+            let try_simulated = !simulate && from_table && error.is_out_of_compute();
+            simulate |= try_simulated;
             if !error.is_outage() {
                 left -= 1;
             }
-            if !error.is_transient() || left == 0 {
+            if !(error.is_transient() || try_simulated) || left == 0 {
                 return match self.outcome(bundle).await {
                     Some(proof) => Ok(proof),
                     None => Err(error),
@@ -110,7 +162,7 @@ impl<C: Chain> Runner<C> {
 
     /// Whether the bundle has landed after all: an error may be the echo of an earlier transaction that did.
     ///
-    /// Comes back only once the chain has told, and no committing transaction of the bundle can land any more.
+    /// Comes back only once the chain has told, and no transaction that would apply the bundle can land any more.
     async fn outcome(&self, bundle: &StoredBundle) -> Option<Proof> {
         let mut delay = Backoff(self.settings.first_retry_delay);
         loop {
@@ -128,18 +180,18 @@ impl<C: Chain> Runner<C> {
     async fn look(&self, bundle: &StoredBundle) -> Result<Outcome, EngineError> {
         // The height first: what is not found below may have landed before it, but not after.
         let height = self.chain.block_height().await?;
-        let (context, facts) = tokio::try_join!(self.context(), self.facts(bundle))?;
+        let (context, facts) = tokio::try_join!(self.context(&[]), self.facts(bundle))?;
         if let Some(proof) = self.landed(bundle, &facts, &context).await? {
             return Ok(Outcome::Landed(proof));
         }
-        let open = self.store.open_commits(bundle.key).await?;
+        let open = self.store.open_transactions(bundle.key, stage_of(bundle)).await?;
         let may_land = open.iter().any(|open| open.unknown && open.last_valid_block_height >= height);
         Ok(if may_land { Outcome::MayLand } else { Outcome::NotLanded })
     }
 
     /// Closes the buffers of a bundle that failed, so that their rent comes back.
     async fn clean_up(&self, bundle: &StoredBundle) {
-        match tokio::try_join!(self.context(), self.facts(bundle)) {
+        match tokio::try_join!(self.context(&[]), self.facts(bundle)) {
             Ok((context, facts)) => self.close_buffers(bundle.key, &facts, &context).await,
             Err(error) => {
                 tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not look for buffers")
@@ -149,170 +201,125 @@ impl<C: Chain> Runner<C> {
 
     /// Closes the buffers that exist. Where that fails they stay: nothing else depends on it.
     async fn close_buffers(&self, key: BundleKey, facts: &BundleFacts, context: &PlanContext) {
-        let close = async {
-            let cleanup = plan_cleanup(facts, context)?;
-            if cleanup.is_empty() { Ok(None) } else { self.round(key, &cleanup, context).await }
-        };
-        if let Err(error) = close.await {
+        let cleanup = plan_cleanup(facts, context);
+        if cleanup.is_empty() {
+            return;
+        }
+        if let Err(error) = self.round(Round::of(key, cleanup), context).await {
             tracing::warn!(bundle = %key, error = chain_of(&error), "could not close buffers");
         }
     }
 
-    async fn attempt(&self, bundle: &StoredBundle) -> Result<Proof, EngineError> {
-        let (context, facts) = tokio::try_join!(self.context(), self.facts(bundle))?;
+    async fn attempt(&self, bundle: &StoredBundle, simulate: bool) -> Result<Proof, EngineError> {
+        let accounts: Vec<Address> = bundle.commits.iter().map(|commit| commit.account).collect();
+        let (context, mut facts) = tokio::try_join!(self.context(&accounts), self.facts(bundle))?;
         if let Some(proof) = self.landed(bundle, &facts, &context).await? {
             return Ok(proof);
         }
-        let plan = plan_bundle(&facts, &context)?;
+        let (plan, context) = if bundle.status == BundleStatus::Finalizing {
+            (plan_finalize(&facts, &context)?, context)
+        } else {
+            self.add_bases(&mut facts, &context).await?;
+            self.plan(bundle.key, &facts, context).await?
+        };
         let transactions = plan.transactions().count();
         self.tell(Event::Planned { bundle: bundle.key, transactions });
-        let decisions = plan.commits.iter().map(|commit| CommitDecision {
-            session: commit.session,
-            nonce: commit.nonce,
-            strategy: commit.strategy,
-            rent: commit.rent,
-        });
-        self.store.decide(bundle.key, decisions.collect()).await?;
-        let mut committed = None;
-        for round in &plan.rounds {
-            match self.round(bundle.key, round, &context).await {
-                Ok(commit) => committed = committed.or(commit),
+        if bundle.status != BundleStatus::Finalizing {
+            self.store.decide(bundle.key, decisions(&plan)).await?;
+        }
+        let mut applied = None;
+        for round in plan.rounds {
+            match self.round(Round { simulate, ..Round::of(bundle.key, round) }, &context).await {
+                Ok(proof) => applied = applied.or(proof),
                 // It is applied; what is left of its buffers can be closed at any time.
-                Err(error) if committed.is_some() => {
+                Err(error) if applied.is_some() => {
                     tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not close buffers");
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(committed)
+        Ok(applied)
+    }
+
+    /// The plan, and the context with the lookup tables that it needs.
+    async fn plan(
+        &self,
+        _key: BundleKey,
+        facts: &BundleFacts,
+        context: PlanContext,
+    ) -> Result<(BundlePlan, PlanContext), EngineError> {
+        Ok((plan_bundle(facts, &context)?, context))
     }
 
     /// Whether an earlier attempt has landed. If so, closes the buffers that it left.
     ///
     /// One commit that is its account's last proves it for the whole bundle, which lands as one. If another committor has
-    /// committed since, the recorded transactions prove it.
-    async fn landed(
+    /// committed since, or the account is not delegated any more, the recorded transactions prove it.
+    pub(super) async fn landed(
         &self,
         bundle: &StoredBundle,
         facts: &BundleFacts,
         context: &PlanContext,
     ) -> Result<Option<Proof>, EngineError> {
         let mut proof = None;
-        for open in self.store.open_commits(bundle.key).await? {
+        let open = self.store.open_transactions(bundle.key, stage_of(bundle)).await?;
+        for open in &open {
             if let Some(Ok(landed)) = self.chain.find(open.signature).await? {
                 self.settle(open.signature, &Ok(landed)).await?;
                 proof = Some(open.signature);
                 break;
             }
         }
-        if proof.is_none() && !facts.accounts.iter().any(|account| account.has_landed()) {
+        let by_record = facts.accounts.iter().any(|account| match (stage_of(bundle), bundle.mode) {
+            (Stage::Commit, CommitMode::Stage) => account.is_staged() || account.has_landed(),
+            _ => account.has_landed(),
+        });
+        let landed = proof.is_some() || by_record || (!open.is_empty() && self.handed_back(facts).await?);
+        if !landed {
             return Ok(None);
         }
         self.close_buffers(bundle.key, facts, context).await;
         Ok(Some(proof))
     }
 
-    /// Signs, records, sends and confirms the transactions of one round. Returns the committing one, if it was among them.
-    async fn round(
-        &self,
-        key: BundleKey,
-        round: &[PlannedTransaction],
-        context: &PlanContext,
-    ) -> Result<Option<Signature>, EngineError> {
-        let recent = self.chain.recent_blockhash().await?;
-        let mut signed = Vec::with_capacity(round.len());
-        let mut records = Vec::with_capacity(round.len());
-        for planned in round {
-            let message = planned.message(&context.payer, recent.blockhash)?;
-            let keypairs = self.keypairs(message.header().num_required_signatures);
-            let transaction = SignedTransaction {
-                transaction: VersionedTransaction::try_new(message, &keypairs)?,
-                last_valid_block_height: recent.last_valid_block_height,
-                // Uploads are many, cheap and independent; what commits should fail before it costs anything.
-                preflight: planned.stage == Stage::Commit,
-            };
-            records.push(NewTransaction {
-                stage: planned.stage,
-                signature: transaction.signature(),
-                last_valid_block_height: recent.last_valid_block_height,
-                commits: planned.commits.clone(),
-            });
-            signed.push((planned.stage, transaction));
-        }
-        self.store.signed(key, records).await?;
-
-        let mut committed = None;
-        let mut failed = None;
-        let mut outcomes = stream::iter(signed)
-            .map(|(stage, transaction)| self.send(key, stage, transaction))
-            .buffer_unordered(self.settings.transactions_in_flight.max(1));
-        while let Some(outcome) = outcomes.next().await {
-            match outcome {
-                Ok((Stage::Commit, signature)) => committed = Some(signature),
-                Ok(_) => (),
-                Err(error) if error.is_transient() && !error.is_outage() => failed = failed.or(Some(error)),
-                // No use in sending the rest.
-                Err(error) => return Err(error),
-            }
-        }
-        failed.map_or(Ok(committed), Err)
-    }
-
-    async fn send(
-        &self,
-        key: BundleKey,
-        stage: Stage,
-        transaction: SignedTransaction,
-    ) -> Result<(Stage, Signature), EngineError> {
-        let signature = transaction.signature();
-        let landed = self.chain.land(transaction).await;
-        self.settle(signature, &landed).await?;
-        landed.map_err(|source| EngineError::Transaction { stage, source })?;
-        self.tell(Event::Landed { bundle: key, stage, signature });
-        Ok((stage, signature))
-    }
-
-    /// Records what became of a transaction; of one that may still land, nothing.
-    async fn settle(
-        &self,
-        signature: Signature,
-        landed: &Result<Landed, ChainError>,
-    ) -> Result<(), EngineError> {
-        let outcome = match landed {
-            Ok(Landed { slot }) => {
-                let cost = if self.settings.record_costs {
-                    self.chain.cost(signature).await.ok().flatten()
-                } else {
-                    None
-                };
-                TransactionOutcome::Landed {
-                    slot: *slot,
-                    compute_units: cost.map(|cost| cost.compute_units),
-                    fee: cost.map(|cost| Lamports(cost.fee_lamports)),
-                }
-            }
-            Err(error @ (ChainError::Failed { .. } | ChainError::Refused { .. })) => {
-                TransactionOutcome::Failed(chain_of(error))
-            }
-            Err(ChainError::Expired { .. }) => TransactionOutcome::Expired,
-            Err(
-                ChainError::Rpc { .. }
-                | ChainError::Nonsense { .. }
-                | ChainError::Stopped { .. }
-                | ChainError::GaveUp { .. },
-            ) => return Ok(()),
+    /// Whether accounts that a bundle was to hand back are their owner programs' again, with its states in them: then
+    /// nothing is left on chain that names the commit.
+    async fn handed_back(&self, facts: &BundleFacts) -> Result<bool, EngineError> {
+        let gone = |account: &AccountFacts| {
+            account.record.is_none()
+                && account.owner.is_some_and(|owner| owner != delegation::ID)
+                && account.len == account.state.len()
         };
-        Ok(self.store.settled(signature, outcome).await?)
+        if facts.mode != CommitMode::Undelegate || !facts.accounts.iter().all(gone) {
+            return Ok(false);
+        }
+        let addresses: Vec<Address> = facts.accounts.iter().map(|account| account.account).collect();
+        let found = self.chain.accounts(&addresses).await?;
+        let equal = |(account, found): (&AccountFacts, Option<Account>)| {
+            found.is_some_and(|found| found.data[..] == account.state[..])
+        };
+        Ok(facts.accounts.iter().zip(found).all(equal))
     }
 
-    /// The payer first, and the authority if it is another key and has to sign.
-    fn keypairs(&self, signers: u8) -> Vec<&Keypair> {
-        let (payer, authority) = (&*self.signers.payer, &*self.signers.authority);
-        if signers < 2 { vec![payer] } else { vec![payer, authority] }
-    }
-
-    fn tell(&self, event: Event) {
+    pub(super) fn tell(&self, event: Event) {
         // Nobody has to listen.
         let _ = self.events.send(event);
     }
+}
+
+/// The stage of the transaction that does what is to be done for a bundle.
+fn stage_of(bundle: &StoredBundle) -> Stage {
+    if bundle.status == BundleStatus::Finalizing { Stage::Finalize } else { Stage::Commit }
+}
+
+/// What the store has to know of a plan.
+pub(super) fn decisions(plan: &BundlePlan) -> Vec<CommitDecision> {
+    let decision = |commit: &CommitPlan| CommitDecision {
+        session: commit.session,
+        nonce: commit.nonce,
+        strategy: commit.strategy,
+        buffer: commit.buffer,
+        rent: commit.rent,
+    };
+    plan.commits.iter().map(decision).collect()
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use committor_sdk::{ProgramError, delegation::DelegationError};
 use solana_instruction_error::InstructionError;
+use solana_signature::Signature;
 use solana_transaction_error::TransactionError;
 use thiserror::Error;
 
@@ -96,6 +97,43 @@ impl EngineError {
 }
 
 impl EngineError {
+    /// Whether a transaction used up its compute units: its limit was too low, or a program never ends.
+    pub(super) fn is_out_of_compute(&self) -> bool {
+        use InstructionError::{ComputationalBudgetExceeded, ProgramFailedToComplete};
+        let failure = match self {
+            Self::Transaction {
+                source: ChainError::Failed { failure, .. } | ChainError::Refused { failure, .. },
+                ..
+            } => failure,
+            _ => return false,
+        };
+        matches!(
+            &failure.error,
+            TransactionError::InstructionError(_, ComputationalBudgetExceeded | ProgramFailedToComplete)
+        )
+    }
+
+    /// Whether the accounts are not what the bundle was made for any more.
+    pub(super) const fn is_obsolete(&self) -> bool {
+        matches!(
+            self,
+            Self::Plan(
+                PlanError::NotStaged { .. }
+                    | PlanError::NoAccount(_)
+                    | PlanError::NotDelegated { .. }
+                    | PlanError::WrongAuthority { .. }
+            )
+        )
+    }
+
+    /// The transaction that the error is about.
+    pub const fn signature(&self) -> Option<Signature> {
+        match self {
+            Self::Chain(error) | Self::Transaction { source: error, .. } => error.signature(),
+            _ => None,
+        }
+    }
+
     /// Whether the node, or the way to it, is the trouble: that lasts as long as it lasts.
     pub fn is_outage(&self) -> bool {
         match self {
@@ -122,6 +160,10 @@ fn is_stale(stage: Stage, error: &ChainError) -> bool {
                 | DelegationError::AlreadyApplied
                 | DelegationError::NotABuffer
                 | DelegationError::BufferNotSealed
+                // Rent has changed since it was asked for.
+                | DelegationError::NotRentExempt
+                // A slot later it can be undelegated.
+                | DelegationError::SameSlot
         ),
         // The system program: the buffer's address is in use.
         None => {

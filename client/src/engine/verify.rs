@@ -8,8 +8,8 @@ use solana_address::Address;
 use super::EngineError;
 use crate::{
     chain::Chain,
-    store::{Store, StoredBundle},
-    types::{BundleKey, BundleStatus, ChangesetId},
+    store::{Store, StoredBundle, StoredCommit},
+    types::{BundleKey, BundleStatus, ChangesetId, CommitMode},
 };
 
 /// What reading back found.
@@ -30,6 +30,14 @@ pub struct Mismatch {
     pub reason: String,
 }
 
+/// What was committed to an account last.
+struct Last {
+    bundle: BundleKey,
+    state: Arc<[u8]>,
+    /// The account is its owner program's again.
+    handed_back: bool,
+}
+
 pub(super) async fn verify<C: Chain>(
     chain: Arc<C>,
     store: Store,
@@ -37,18 +45,24 @@ pub(super) async fn verify<C: Chain>(
 ) -> Result<Verification, EngineError> {
     let report = store.report(Some(changeset)).await?;
     // A later bundle of the changeset may have committed the same account again: only the last state must be there.
-    let mut last: BTreeMap<Address, (BundleKey, Arc<[u8]>)> = BTreeMap::new();
+    let mut last: BTreeMap<Address, Last> = BTreeMap::new();
     for bundle in report.bundles.iter().filter(|bundle| bundle.status == BundleStatus::Landed) {
-        let StoredBundle { key, commits, .. } = store.bundle(bundle.key).await?;
-        last.extend(commits.into_iter().map(|commit| (commit.account, (key, commit.state))));
+        let StoredBundle { key, commits, mode, .. } = store.bundle(bundle.key).await?;
+        let handed_back = mode == CommitMode::Undelegate;
+        let commits = commits
+            .into_iter()
+            .map(|StoredCommit { account, state, .. }| (account, Last { bundle: key, state, handed_back }));
+        last.extend(commits);
     }
     let addresses: Vec<Address> = last.keys().copied().collect();
     let accounts = chain.accounts(&addresses).await?;
     let mut verification = Verification::default();
-    for ((account, (bundle, state)), found) in last.into_iter().zip(accounts) {
+    for ((account, Last { bundle, state, handed_back }), found) in last.into_iter().zip(accounts) {
         let reason = match found {
             None => Some("it does not exist".to_owned()),
-            Some(found) if found.owner != delegation::ID => Some(format!("its owner is {}", found.owner)),
+            Some(found) if (found.owner == delegation::ID) == handed_back => {
+                Some(format!("its owner is {}", found.owner))
+            }
             Some(found) => difference(&state, &found.data),
         };
         match reason {

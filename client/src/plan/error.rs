@@ -40,6 +40,33 @@ impl fmt::Display for Limit {
     }
 }
 
+impl PlanError {
+    /// No form was tried: there is nothing to commit.
+    pub(super) const fn no_commits() -> Self {
+        Self::DoesNotFit { limit: Limit::Commits, value: 0, max: 0 }
+    }
+
+    /// Whether planning again can help. Never: only the chain or the caller can change what is in the way.
+    pub const fn is_transient(&self) -> bool {
+        false
+    }
+
+    /// What the user can do.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::DoesNotFit { .. } => "split the bundle; nothing was spent",
+            Self::NoAccount(_) => "check the account and the cluster (`--url`)",
+            Self::NotDelegated { .. } => "have its owner program delegate it to the authority",
+            Self::WrongAuthority { .. } => "commit with the keypair of that authority (`--keypair`)",
+            Self::Staged(_) => "`committor finalize` applies what is staged",
+            Self::NotStaged { .. } => "submit the state again",
+            Self::Nonce { .. } => "undelegate the account and delegate it anew",
+            Self::Layout { .. } | Self::Seed { .. } => "split the state over several accounts",
+            Self::Compile(_) => "split the bundle, or leave out its actions; nothing was spent",
+        }
+    }
+}
+
 /// Why a bundle has no plan. Nothing has been spent.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
@@ -81,6 +108,14 @@ pub enum PlanError {
     /// A commit is staged and waits to be finalized.
     #[error("account {0} has a staged commit: finalize it first")]
     Staged(Address),
+    /// What was staged is not there any more.
+    #[error("account {account} has another commit staged than this one, or none: {found}")]
+    NotStaged {
+        /// The account.
+        account: Address,
+        /// What is there.
+        found: &'static str,
+    },
     /// There is no next nonce.
     #[error("account {account}")]
     Nonce {

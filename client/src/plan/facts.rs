@@ -5,12 +5,12 @@ use std::sync::Arc;
 use committor_sdk::{chunk_buffer, delegation};
 use solana_address::Address;
 
-use crate::types::{CommitId, Lamports, Nonce, TransactionVersion};
+use crate::types::{Action, CommitId, CommitMode, Lamports, LookupTable, Nonce, Stage, TransactionVersion};
 
 use super::PlanError;
 
 /// `state` of a record whose account is delegated.
-const STATE_DELEGATED: u8 = 2;
+pub(super) const STATE_DELEGATED: u8 = 2;
 
 /// What an account must hold in order to be kept: linear in its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,32 @@ impl RentSchedule {
     }
 }
 
+/// What the transactions of one stage pay and may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StagePrice {
+    /// Price of the priority fee, in micro-lamports per compute unit.
+    pub micro_lamports_per_unit: u64,
+    /// The compute-unit limit to ask for instead of the one from the table.
+    pub fixed_limit: Option<u32>,
+}
+
+/// [`StagePrice`] by stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prices([StagePrice; Stage::ALL.len()]);
+
+impl Prices {
+    /// The prices that `price` gives for each stage.
+    pub fn new(price: impl FnMut(Stage) -> StagePrice) -> Self {
+        Self(Stage::ALL.map(price))
+    }
+
+    pub(super) const fn of(&self, stage: Stage) -> StagePrice {
+        self.0[stage as usize]
+    }
+}
+
 /// What is the same for all bundles.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct PlanContext {
     /// Pays fees and rent. Signs.
     pub payer: Address,
@@ -39,11 +63,19 @@ pub struct PlanContext {
     pub version: TransactionVersion,
     /// Rent on this cluster.
     pub rent: RentSchedule,
+    /// What transactions pay and may use.
+    pub prices: Prices,
+    /// Lookup tables that can be used now. Only v0 transactions use them.
+    pub tables: Vec<LookupTable>,
 }
 
-/// A buffer that an earlier attempt left.
+/// A buffer of a commit that exists already.
 #[derive(Clone, Debug)]
 pub struct BufferFacts {
+    /// Its address.
+    pub address: Address,
+    /// Length of the account in bytes.
+    pub account_len: u64,
     /// Its header.
     pub header: chunk_buffer::Buffer,
     /// Chunks that have not been written.
@@ -69,17 +101,24 @@ pub struct AccountFacts {
     pub lamports: Lamports,
     /// The account's record; `None` if there is none.
     pub record: Option<delegation::Delegation>,
-    /// Lamports at the buffer's address, whether there is a buffer or not.
-    pub buffer_lamports: Lamports,
-    /// The buffer of this commit, if there is one already.
-    pub buffer: Option<BufferFacts>,
+    /// What the account holds now, if that is known: patches are made from it. [`needs_bases`](super::needs_bases) tells
+    /// whether it is of any use.
+    pub base: Option<Arc<[u8]>>,
+    /// The buffers of this commit that exist.
+    pub buffers: Vec<BufferFacts>,
 }
 
 /// A bundle, and what the chain says about it.
 #[derive(Clone, Debug)]
 pub struct BundleFacts {
+    /// How far the bundle goes.
+    pub mode: CommitMode,
     /// The commits, in the bundle's order.
     pub accounts: Vec<AccountFacts>,
+    /// Instructions that ride along, after the commits.
+    pub actions: Vec<Action>,
+    /// Bytes of the accounts that actions and owner programs load, programs included.
+    pub extra_loaded: u64,
 }
 
 impl BundleFacts {
@@ -93,6 +132,12 @@ impl AccountFacts {
     /// Whether this very commit is the last one that landed.
     pub fn has_landed(&self) -> bool {
         self.record.is_some_and(|record| record.nonce != 0 && record.commit_id == self.commit_id.0)
+    }
+
+    /// Whether this very commit is staged.
+    pub fn is_staged(&self) -> bool {
+        self.record
+            .is_some_and(|record| record.staged_nonce != 0 && record.staged_commit_id == self.commit_id.0)
     }
 
     /// The nonce that the commit takes.
@@ -111,7 +156,16 @@ impl AccountFacts {
         self.state.len().saturating_sub(self.len)
     }
 
-    fn check(&self, context: &PlanContext) -> Result<(), PlanError> {
+    /// What must be moved to the account so that it is rent exempt at its new length.
+    pub(super) fn rent_due(&self, context: &PlanContext) -> Lamports {
+        if self.growth() == 0 {
+            return Lamports(0);
+        }
+        context.rent.minimum(self.state.len() as u64).saturating_sub(self.lamports)
+    }
+
+    /// The record, if the account is delegated to the authority.
+    pub(super) fn delegation(&self, context: &PlanContext) -> Result<delegation::Delegation, PlanError> {
         let account = self.account;
         let owner = self.owner.ok_or(PlanError::NoAccount(account))?;
         let record = self.record.filter(|record| record.state == STATE_DELEGATED && owner == delegation::ID);
@@ -120,8 +174,12 @@ impl AccountFacts {
             let (authority, ours) = (record.authority, context.authority);
             return Err(PlanError::WrongAuthority { account, authority, ours });
         }
-        if record.staged_nonce != 0 {
-            return Err(PlanError::Staged(account));
+        Ok(record)
+    }
+
+    fn check(&self, context: &PlanContext) -> Result<(), PlanError> {
+        if self.delegation(context)?.staged_nonce != 0 {
+            return Err(PlanError::Staged(self.account));
         }
         self.nonce().map(drop)
     }

@@ -1,314 +1,487 @@
-//! The forms that a bundle's plan can take, and the plan that each gives.
+//! The forms that a bundle's plan can take, how good each is, and the plan that it gives.
 
-use std::{cell::OnceCell, collections::HashSet};
-
-use committor_sdk::{address, chunk_buffer, delegation};
-use solana_instruction::Instruction;
-use solana_system_interface::instruction as system;
+use std::{cell::OnceCell, sync::Arc};
 
 use super::{
-    AccountFacts, BundleFacts, BundlePlan, CommitPlan, ComputeUnits, PlanContext, PlanError, cost, method,
-    transaction::{PlannedTransaction, TransactionBuilder},
-    upload::Upload,
+    BundleFacts, BundlePlan, CommitPlan, PlanContext, PlanError, TableNeed,
+    account::{MAX_GROWTH, MAX_UNDELEGATE_INLINE, RECORD_LEN, close, close_transaction},
+    cost,
+    patch::{Patch, diff},
+    transaction::{MAX_ACCOUNT_LOCKS, PlannedTransaction, TransactionBuilder},
+    upload::{PayloadKind, Upload},
 };
-use crate::types::{Lamports, Stage, Strategy};
+use crate::types::{CommitMode, Lamports, LookupTable, Method, Stage, Strategy, TransactionVersion};
 
-/// How much an account grows in one instruction, in bytes.
-const MAX_GROWTH: usize = 10_240;
-/// Growth steps in one transaction ahead of the commit; with the transfer and the compute budget they stay below the
-/// longest trace.
-const GROW_STEPS_PER_TRANSACTION: usize = 50;
-/// A buffer's payload is a whole state.
-const KIND_STATE: u8 = 0;
-/// Length of a record, in bytes.
-const RECORD_LEN: u64 = 248;
+/// Rounds before a table that does not exist can be used: one creates and fills it, and it counts from the next slot on.
+const ROUNDS_FOR_TABLE: usize = 2;
 
-/// One form of a plan: which states travel through buffers, and what rides in the committing transaction.
-#[derive(Clone, Debug)]
-pub(super) struct Shape {
-    /// Indices of the commits that travel through buffers.
-    buffered: HashSet<usize>,
-    /// Growth beyond one step happens in the committing transaction, so that no reader sees a half-grown account.
+/// Accounts that every commit locks: the delegated one and its record.
+const LOCKS_PER_COMMIT: u64 = 2;
+
+/// A bundle with what is worked out for its accounts when the first form asks for it.
+pub(super) struct Bundle<'a> {
+    pub(super) facts: &'a BundleFacts,
+    pub(super) context: &'a PlanContext,
+    prepared: Vec<Prepared>,
+}
+
+#[derive(Default)]
+struct Prepared {
+    patch: OnceCell<Option<Patch>>,
+    state: OnceCell<Upload>,
+    changes: OnceCell<Upload>,
+}
+
+/// What rides in the committing transaction.
+#[derive(Clone, Copy, Debug)]
+struct Form {
+    /// Growth beyond one step, so that no reader sees a half-grown account.
     grow_inside: bool,
-    /// Buffers are sealed in the committing transaction.
+    /// Creating and writing the buffers.
+    upload_inside: bool,
+    /// Sealing them.
     seal_inside: bool,
-    /// Buffers are closed in the committing transaction.
+    /// Closing them.
     close_inside: bool,
 }
 
-/// The uploads of a bundle's states, each planned when the first form asks for it.
-pub(super) struct Uploads<'a> {
-    facts: &'a BundleFacts,
-    context: &'a PlanContext,
-    planned: Vec<OnceCell<Upload>>,
+/// One form of a plan.
+struct Candidate {
+    methods: Vec<Method>,
+    form: Form,
+    tables: TableNeed,
+    commit: PlannedTransaction,
+    rank: Rank,
 }
 
-impl<'a> Uploads<'a> {
+/// How good a form is; less is better, the first difference decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// Readers see an account that is half grown.
+    half_grown: bool,
+    /// Sequential rounds until the bundle is applied.
+    rounds: usize,
+    /// 1 if lookup tables are used, 2 if they have to be made first.
+    tables: u8,
+    /// Buffers.
+    buffers: usize,
+    /// Fees, in lamports.
+    fees: Lamports,
+}
+
+impl<'a> Bundle<'a> {
     pub(super) fn new(facts: &'a BundleFacts, context: &'a PlanContext) -> Self {
-        let planned = facts.accounts.iter().map(|_| OnceCell::new()).collect();
-        Self { facts, context, planned }
+        let prepared = facts.accounts.iter().map(|_| Prepared::default()).collect();
+        Self { facts, context, prepared }
     }
 
-    /// The uploads of the `buffered` commits, in the bundle's order.
-    fn of(&self, buffered: &HashSet<usize>) -> Result<Vec<Option<&Upload>>, PlanError> {
-        let uploads = self.facts.accounts.iter().zip(&self.planned).enumerate();
-        let uploads = uploads.map(|(index, (account, planned))| {
-            if !buffered.contains(&index) {
-                return Ok(None);
-            }
-            if planned.get().is_none() {
-                let upload = Upload::plan(account, self.context)?;
-                return Ok(Some(planned.get_or_init(|| upload)));
-            }
-            Ok(planned.get())
-        });
-        uploads.collect()
+    /// The best form's plan.
+    pub(super) fn plan(&self) -> Result<BundlePlan, PlanError> {
+        self.build(self.best()?)
     }
-}
 
-impl Shape {
-    /// The forms to try, best first.
-    pub(super) fn candidates(facts: &BundleFacts) -> impl Iterator<Item = Self> {
-        let mut by_len: Vec<usize> = (0..facts.accounts.len()).collect();
-        by_len.sort_by_key(|index| std::cmp::Reverse(facts.accounts[*index].state.len()));
-        // A commit of which a buffer exists already goes on where it stopped.
-        let begun: Vec<usize> =
-            by_len.iter().copied().filter(|index| facts.accounts[*index].buffer.is_some()).collect();
-        (begun.len()..=by_len.len()).flat_map(move |count| {
-            let rest = by_len.iter().filter(|index| !begun.contains(index)).take(count - begun.len());
-            let buffered: HashSet<usize> = begun.iter().chain(rest).copied().collect();
-            // Growing inside comes first: it keeps the account whole for readers. Then the fewest rounds.
-            let inside = [true, false];
-            let forms = inside.into_iter().flat_map(move |grow_inside| {
-                inside.into_iter().flat_map(move |seal_inside| {
-                    inside.into_iter().map(move |close_inside| (grow_inside, seal_inside, close_inside))
-                })
-            });
-            let no_buffer = buffered.is_empty();
-            forms
-                .filter(move |(_, seal, close)| !no_buffer || (*seal && *close))
-                .map(move |(grow_inside, seal_inside, close_inside)| Self {
-                    buffered: buffered.clone(),
-                    grow_inside,
-                    seal_inside,
-                    close_inside,
-                })
-                .collect::<Vec<_>>()
+    /// Finds out whether there is a plan, without making it.
+    pub(super) fn fits(&self) -> Result<(), PlanError> {
+        self.best().map(drop)
+    }
+
+    fn best(&self) -> Result<Candidate, PlanError> {
+        let count = self.facts.accounts.len();
+        if count as u64 * LOCKS_PER_COMMIT > MAX_ACCOUNT_LOCKS {
+            // No form needs fewer, so one is enough to name the limit.
+            let methods = vec![Method::Inline; count];
+            let form = self.forms(&methods).into_iter().next();
+            let form = form.map(|form| self.candidate(&methods, form, TableOption::None).map(drop));
+            return Err(form.and_then(Result::err).unwrap_or(PlanError::no_commits()));
+        }
+        let mut best: Option<Candidate> = None;
+        let mut broken = PlanError::no_commits();
+        for tables in self.table_options().iter().copied() {
+            for methods in self.assignments()? {
+                if best.as_ref().is_some_and(|best| best.rank <= self.at_best(&methods, tables)) {
+                    continue;
+                }
+                for form in self.forms(&methods) {
+                    match self.candidate(&methods, form, tables) {
+                        Ok(found) if best.as_ref().is_none_or(|best| found.rank < best.rank) => {
+                            best = Some(found);
+                        }
+                        Ok(_) => (),
+                        Err(error @ PlanError::DoesNotFit { .. }) => broken = error,
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+        }
+        best.ok_or(broken)
+    }
+
+    /// Whether the bundle fits with every state in the committing instruction itself.
+    pub(super) fn fits_inline(&self) -> Result<bool, PlanError> {
+        let methods = vec![Method::Inline; self.facts.accounts.len()];
+        if self.facts.mode == CommitMode::Stage || !self.can_be_inline(&methods) {
+            return Ok(false);
+        }
+        let fits = |form| self.candidate(&methods, form, TableOption::None).is_ok();
+        Ok(self.forms(&methods).into_iter().any(fits))
+    }
+
+    fn can_be_inline(&self, methods: &[Method]) -> bool {
+        let undelegates = self.facts.mode == CommitMode::Undelegate;
+        let too_long =
+            |index: usize| undelegates && self.facts.accounts[index].state.len() > MAX_UNDELEGATE_INLINE;
+        (0..methods.len()).all(|index| methods[index].is_buffered() || !too_long(index))
+    }
+
+    fn patch(&self, index: usize) -> Option<&Patch> {
+        let facts = &self.facts.accounts[index];
+        let patch = self.prepared[index].patch.get_or_init(|| diff(facts.base.as_ref()?, &facts.state));
+        patch.as_ref()
+    }
+
+    fn upload(&self, index: usize, method: Method) -> Result<Option<&Upload>, PlanError> {
+        let facts = &self.facts.accounts[index];
+        let (cell, kind, payload): (_, _, Arc<[u8]>) = match (method, self.patch_of(index, method)) {
+            (Method::Inline | Method::InlinePatch, _) => return Ok(None),
+            (Method::BufferPatch, Some(patch)) => {
+                (&self.prepared[index].changes, PayloadKind::Patch, patch.bytes.as_slice().into())
+            }
+            _ => (&self.prepared[index].state, PayloadKind::State, facts.state.clone()),
+        };
+        if cell.get().is_none() {
+            let upload = Upload::plan(facts, kind, payload, self.context)?;
+            return Ok(Some(cell.get_or_init(|| upload)));
+        }
+        Ok(cell.get())
+    }
+
+    /// The patch, if the method has one.
+    fn patch_of(&self, index: usize, method: Method) -> Option<&Patch> {
+        match method {
+            Method::InlinePatch | Method::BufferPatch => self.patch(index),
+            Method::Inline | Method::Buffer => None,
+        }
+    }
+
+    /// The shorter of state and patch.
+    fn inline_method(&self, index: usize) -> (Method, usize) {
+        match self.patch(index) {
+            Some(patch) => (Method::InlinePatch, patch.bytes.len()),
+            None => (Method::Inline, self.facts.accounts[index].state.len()),
+        }
+    }
+
+    /// State or patch through a buffer, whichever takes fewer transactions. A patch is bound to the state that it was made
+    /// from, so it has to be worth it.
+    fn buffer_method(&self, index: usize) -> Result<Method, PlanError> {
+        if self.facts.mode == CommitMode::Undelegate || self.patch(index).is_none() {
+            return Ok(Method::Buffer);
+        }
+        let count =
+            |method| self.upload(index, method).map(|upload| upload.map_or(0, Upload::transaction_count));
+        if count(Method::BufferPatch)? < count(Method::Buffer)? {
+            return Ok(Method::BufferPatch);
+        }
+        Ok(Method::Buffer)
+    }
+
+    /// The method of a commit of which a buffer exists already: it goes on where it stopped.
+    fn begun_method(&self, index: usize) -> Result<Option<Method>, PlanError> {
+        if self.facts.accounts[index].buffers.is_empty() {
+            return Ok(None);
+        }
+        let mut methods = vec![Method::Buffer];
+        if self.facts.mode != CommitMode::Undelegate && self.patch(index).is_some() {
+            methods.push(Method::BufferPatch);
+        }
+        for method in methods {
+            if self.upload(index, method)?.is_some_and(|upload| !upload.is_new()) {
+                return Ok(Some(method));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The ways to distribute the commits over methods, by number of buffers.
+    fn assignments(&self) -> Result<Vec<Vec<Method>>, PlanError> {
+        let indices = 0..self.facts.accounts.len();
+        let begun: Vec<Option<Method>> =
+            indices.clone().map(|index| self.begun_method(index)).collect::<Result<_, _>>()?;
+        if self.facts.mode == CommitMode::Stage {
+            let method = |index: usize| begun[index].map_or_else(|| self.buffer_method(index), Ok);
+            return Ok(vec![indices.map(method).collect::<Result<_, _>>()?]);
+        }
+        let plain = || begun.iter().map(|begun| begun.unwrap_or(Method::Inline)).collect::<Vec<_>>();
+        let mut assignments = vec![plain()];
+        let short: Vec<(Method, usize)> = indices.clone().map(|index| self.inline_method(index)).collect();
+        let mut methods: Vec<Method> =
+            indices.clone().map(|index| begun[index].unwrap_or(short[index].0)).collect();
+        if methods != assignments[0] {
+            assignments.push(methods.clone());
+        }
+        let mut longest: Vec<usize> = indices.filter(|index| begun[*index].is_none()).collect();
+        longest.sort_by_key(|index| std::cmp::Reverse(short[*index].1));
+        for index in longest {
+            methods[index] = self.buffer_method(index)?;
+            assignments.push(methods.clone());
+        }
+        assignments.retain(|methods| self.can_be_inline(methods));
+        Ok(assignments)
+    }
+
+    fn table_options(&self) -> &'static [TableOption] {
+        match self.context.version {
+            TransactionVersion::V1 => &[TableOption::None],
+            TransactionVersion::V0 if self.context.tables.is_empty() => {
+                &[TableOption::None, TableOption::Missing]
+            }
+            TransactionVersion::V0 => &[TableOption::None, TableOption::Ready, TableOption::Missing],
+        }
+    }
+
+    /// The forms that make a difference.
+    fn forms(&self, methods: &[Method]) -> Vec<Form> {
+        let stages = self.facts.mode == CommitMode::Stage;
+        let buffered = methods.iter().any(|method| method.is_buffered());
+        let grows = !stages && self.facts.accounts.iter().any(|account| account.grow_steps() > 0);
+        let either = |differs| if differs { &[true, false][..] } else { &[true][..] };
+        let mut forms = Vec::new();
+        for grow_inside in either(grows) {
+            for upload_inside in if stages { &[true, false][..] } else { &[false][..] } {
+                for seal_inside in either(buffered && !upload_inside) {
+                    // What is staged is still needed.
+                    for close_inside in if stages { &[false][..] } else { either(buffered) } {
+                        forms.push(Form {
+                            grow_inside: *grow_inside,
+                            upload_inside: *upload_inside,
+                            seal_inside: *seal_inside,
+                            close_inside: *close_inside,
+                        });
+                    }
+                }
+            }
+        }
+        forms
+    }
+
+    /// A rank that no form with these methods beats.
+    fn at_best(&self, methods: &[Method], tables: TableOption) -> Rank {
+        Rank {
+            half_grown: false,
+            rounds: 1
+                + usize::from(tables == TableOption::Missing) * ROUNDS_FOR_TABLE
+                + usize::from(
+                    self.facts.mode != CommitMode::Stage && methods.iter().any(|method| method.is_buffered()),
+                ),
+            tables: tables as u8,
+            buffers: methods.iter().filter(|method| method.is_buffered()).count(),
+            fees: Lamports(0),
+        }
+    }
+
+    fn candidate(&self, methods: &[Method], form: Form, tables: TableOption) -> Result<Candidate, PlanError> {
+        let payer = &self.context.payer;
+        let mut builder = self.commit_transaction(methods, form)?;
+        let tables_used = match tables {
+            TableOption::None => TableNeed::None,
+            TableOption::Ready => TableNeed::Ready(cover(&builder.lookup_keys(payer), &self.context.tables)),
+            TableOption::Missing => TableNeed::Missing(builder.lookup_keys(payer)),
+        };
+        match &tables_used {
+            TableNeed::None => (),
+            TableNeed::Ready(tables) => drop(builder.with_tables(tables)),
+            // One that is not there yet can be measured all the same.
+            TableNeed::Missing(addresses) => {
+                let table = LookupTable { address: *payer, addresses: addresses.clone() };
+                builder.with_tables(&[table]);
+            }
+        }
+        let commit = builder.build(self.context, 0);
+        commit.check(payer)?;
+        let rank = self.rank(methods, form, tables, &commit)?;
+        Ok(Candidate { methods: methods.to_vec(), form, tables: tables_used, commit, rank })
+    }
+
+    fn rank(
+        &self,
+        methods: &[Method],
+        form: Form,
+        tables: TableOption,
+        commit: &PlannedTransaction,
+    ) -> Result<Rank, PlanError> {
+        let (mut prepare_rounds, mut transactions, mut seals, mut buffers) = (0, 0, 0, 0);
+        for (index, method) in methods.iter().enumerate() {
+            let account = &self.facts.accounts[index];
+            if !form.grow_inside {
+                prepare_rounds = prepare_rounds.max(account.grow_round_count());
+                transactions += account.grow_transaction_count();
+            }
+            let Some(upload) = self.upload(index, *method)? else { continue };
+            buffers += 1;
+            seals += upload.seals.len();
+            if !form.upload_inside {
+                prepare_rounds = prepare_rounds.max(upload.round_count());
+                transactions += upload.transaction_count();
+            }
+        }
+        let seal_round = !form.seal_inside && seals > 0;
+        transactions += if seal_round { seals } else { 0 };
+        transactions += if form.close_inside { 0 } else { buffers };
+        let fee = commit.fee(&self.context.payer);
+        Ok(Rank {
+            half_grown: !form.grow_inside,
+            rounds: prepare_rounds
+                + usize::from(seal_round)
+                + 1
+                + usize::from(tables == TableOption::Missing) * ROUNDS_FOR_TABLE,
+            tables: tables as u8,
+            buffers,
+            fees: Lamports(fee.0.saturating_mul(1 + transactions as u64)),
         })
     }
 
-    /// The plan of this form.
-    ///
-    /// # Errors
-    /// [`PlanError::DoesNotFit`] if the committing transaction breaks a limit.
-    pub(super) fn build(&self, uploads: &Uploads, context: &PlanContext) -> Result<BundlePlan, PlanError> {
-        let facts = uploads.facts;
-        let uploads = uploads.of(&self.buffered)?;
-        // The committing transaction decides; the uploads, which can be many transactions, follow once it fits.
-        let commit = self.commit_transaction(facts, &uploads, context)?;
-        commit.check(&context.payer)?;
-
-        let mut rounds: Vec<Vec<PlannedTransaction>> = Vec::new();
-        for (index, (account, upload)) in facts.accounts.iter().zip(&uploads).enumerate() {
-            if let Some(upload) = upload {
-                merge(&mut rounds, upload.rounds(index, account, context)?);
-            }
-            if !self.grow_inside {
-                merge(&mut rounds, grow_rounds(index, account, context));
-            }
-        }
-        if !self.seal_inside {
-            let seals: Vec<_> = present(&uploads)
-                .flat_map(|(index, upload)| seal_transactions(index, upload, context))
-                .collect();
-            if !seals.is_empty() {
-                rounds.push(seals);
-            }
-        }
-        rounds.push(vec![commit]);
-        if !self.close_inside {
-            rounds.push(close_transactions(&uploads, context));
-        }
-        for transaction in rounds.iter().flatten() {
-            transaction.check(&context.payer)?;
-        }
-        let commits = self.commit_plans(facts, &uploads, context)?;
-        Ok(BundlePlan { rounds, commits })
-    }
-
-    fn commit_plans(
-        &self,
-        facts: &BundleFacts,
-        uploads: &[Option<&Upload>],
-        context: &PlanContext,
-    ) -> Result<Vec<CommitPlan>, PlanError> {
-        let plans = facts.accounts.iter().zip(uploads).map(|(account, upload)| {
-            let strategy = Strategy { method: method(upload.is_some()), version: context.version };
-            let buffer = upload.map(|upload| upload.buffer);
-            let rent = account.rent_due(context) + upload.map_or(Lamports(0), |upload| upload.rent);
-            let (session, nonce) = (account.session(), account.nonce()?);
-            Ok(CommitPlan { account: account.account, session, nonce, strategy, buffer, rent })
-        });
-        plans.collect()
-    }
-
-    fn commit_transaction(
-        &self,
-        facts: &BundleFacts,
-        uploads: &[Option<&Upload>],
-        context: &PlanContext,
-    ) -> Result<PlannedTransaction, PlanError> {
+    fn commit_transaction(&self, methods: &[Method], form: Form) -> Result<TransactionBuilder, PlanError> {
+        let (mode, context) = (self.facts.mode, self.context);
         let mut builder = TransactionBuilder::new(Stage::Commit);
-        for (index, (account, upload)) in facts.accounts.iter().zip(uploads).enumerate() {
-            builder.serves(index).loads(account.len.max(account.state.len()) as u64).loads(RECORD_LEN);
-            if self.grow_inside || account.growth() <= MAX_GROWTH {
-                add_growth(&mut builder, account, account.grow_steps(), context);
+        for (index, method) in methods.iter().enumerate() {
+            let account = &self.facts.accounts[index];
+            builder.serves(index).loads(account.len.max(account.state.len()) as u64);
+            let in_transit = if mode == CommitMode::Undelegate { account.state.len() } else { 0 };
+            builder.loads(RECORD_LEN + in_transit as u64);
+            if mode != CommitMode::Stage && (form.grow_inside || account.growth() <= MAX_GROWTH) {
+                account.add_growth(&mut builder, account.grow_steps(), context);
             }
-            let Some(upload) = upload else {
-                builder.add(account.commit(context)?, ComputeUnits::commit(account.state.len()));
+            let patch = self.patch_of(index, *method);
+            let Some(upload) = self.upload(index, *method)? else {
+                match patch {
+                    Some(patch) => account.add_commit_patch(&mut builder, patch, context)?,
+                    None => account.add_commit(&mut builder, context)?,
+                }
+                if mode == CommitMode::Undelegate {
+                    account.add_undelegate(&mut builder, context)?;
+                }
                 continue;
             };
             builder.loads(upload.account_len());
-            if self.seal_inside {
+            if form.upload_inside {
+                upload.add_all(&mut builder, context)?;
+            }
+            if form.seal_inside {
                 for seal in &upload.seals {
                     builder.add(seal.clone(), upload.seal_cost());
                 }
             }
-            let cost = ComputeUnits::commit(account.state.len());
-            builder.add(account.commit_buffer(upload, context)?, cost);
-            if self.close_inside {
-                builder.add(close(upload, context), cost::CLOSE);
+            match mode {
+                CommitMode::Finalize => {
+                    let ranges = patch.map_or(0, |patch| patch.ranges);
+                    account.add_commit_buffer(&mut builder, upload, ranges, context)?;
+                }
+                CommitMode::Stage => account.add_stage(&mut builder, upload, context)?,
+                CommitMode::Undelegate => account.add_undelegate_buffer(&mut builder, upload, context)?,
+            }
+            if form.close_inside {
+                builder.add(close(upload.buffer, context), cost::CLOSE);
             }
         }
-        Ok(builder.build(context.version, 0))
-    }
-}
-
-impl AccountFacts {
-    /// What must be moved to the account so that it is rent exempt at its new length.
-    fn rent_due(&self, context: &PlanContext) -> Lamports {
-        if self.growth() == 0 {
-            return Lamports(0);
+        for action in &self.facts.actions {
+            let cost = action.compute_units.map_or(cost::UNKNOWN, |units| super::ComputeUnits(units.into()));
+            builder.add(action.instruction.clone(), cost);
         }
-        context.rent.minimum(self.state.len() as u64).saturating_sub(self.lamports)
+        builder.loads(self.facts.extra_loaded);
+        Ok(builder)
     }
 
-    /// Steps of growth ahead of the commit's own.
-    fn grow_steps(&self) -> usize {
-        self.growth().div_ceil(MAX_GROWTH).saturating_sub(1)
-    }
-
-    fn grow(&self, context: &PlanContext) -> Instruction {
-        let record = address::record(&self.account);
-        let accounts = delegation::Grow { authority: context.authority, account: self.account, record };
-        accounts.instruction(delegation::GrowArgs { len: self.state.len() as u32 })
-    }
-
-    fn commit(&self, context: &PlanContext) -> Result<Instruction, PlanError> {
-        let record = address::record(&self.account);
-        let accounts = delegation::Commit { authority: context.authority, account: self.account, record };
-        let (session, nonce, commit_id) = (self.session(), self.nonce()?.0, self.commit_id.0);
-        Ok(accounts.instruction(delegation::CommitArgs { session, nonce, commit_id, data: &self.state }))
-    }
-
-    fn commit_buffer(&self, upload: &Upload, context: &PlanContext) -> Result<Instruction, PlanError> {
-        let (authority, account, buffer) = (context.authority, self.account, upload.buffer);
-        let record = address::record(&account);
-        let accounts = delegation::CommitBuffer { authority, account, record, buffer };
-        let (session, nonce, commit_id) = (self.session(), self.nonce()?.0, self.commit_id.0);
-        let kind = KIND_STATE;
-        Ok(accounts.instruction(delegation::CommitBufferArgs { session, nonce, commit_id, kind }))
-    }
-}
-
-/// Adds the rent and `steps` steps of growth.
-fn add_growth(builder: &mut TransactionBuilder, account: &AccountFacts, steps: usize, context: &PlanContext) {
-    let rent = account.rent_due(context);
-    if rent > Lamports(0) {
-        builder.add(system::transfer(&context.payer, &account.account, rent.0), cost::BUILTIN);
-    }
-    for _ in 0..steps {
-        builder.add(account.grow(context), cost::GROW);
-    }
-}
-
-/// Growth ahead of the commit, for accounts that grow by more than one transaction can hold. The first transaction brings
-/// the rent; the others follow in one round, in any order, since each grows by what is left.
-fn grow_rounds(index: usize, account: &AccountFacts, context: &PlanContext) -> Vec<Vec<PlannedTransaction>> {
-    let steps = account.grow_steps();
-    if steps == 0 {
-        return Vec::new();
-    }
-    let first_steps = steps.min(GROW_STEPS_PER_TRANSACTION);
-    let builder = || {
-        let mut builder = TransactionBuilder::new(Stage::Prepare);
-        builder.serves(index).loads(account.state.len() as u64).loads(RECORD_LEN);
-        builder
-    };
-    let mut first = builder();
-    add_growth(&mut first, account, first_steps, context);
-    let mut rounds = vec![vec![first.build(context.version, 0)]];
-    let mut rest = Vec::new();
-    let mut left = steps - first_steps;
-    while left > 0 {
-        let mut next = builder();
-        for _ in 0..left.min(GROW_STEPS_PER_TRANSACTION) {
-            next.add(account.grow(context), cost::GROW);
+    fn build(&self, best: Candidate) -> Result<BundlePlan, PlanError> {
+        let Candidate { methods, form, tables, commit, .. } = best;
+        let context = self.context;
+        let mut rounds: Vec<Vec<PlannedTransaction>> = Vec::new();
+        let (mut seals, mut closes) = (Vec::new(), Vec::new());
+        for (index, (account, method)) in self.facts.accounts.iter().zip(&methods).enumerate() {
+            if !form.grow_inside {
+                merge(&mut rounds, account.grow_rounds(index, Stage::Prepare, context));
+            }
+            let Some(upload) = self.upload(index, *method)? else { continue };
+            if !form.upload_inside {
+                merge(&mut rounds, upload.rounds(index, context)?);
+            }
+            if !form.seal_inside {
+                seals.extend(seal_transactions(index, upload, context));
+            }
+            if !form.close_inside && self.facts.mode != CommitMode::Stage {
+                closes.push(close_transaction(index, upload.buffer, upload.account_len(), context));
+            }
         }
-        left = left.saturating_sub(GROW_STEPS_PER_TRANSACTION);
-        rest.push(next.build(context.version, 1 + rest.len() as u32));
+        if !seals.is_empty() {
+            rounds.push(seals);
+        }
+        rounds.push(vec![commit]);
+        if !closes.is_empty() {
+            rounds.push(closes);
+        }
+        for transaction in rounds.iter().flatten() {
+            transaction.check(&context.payer)?;
+        }
+        let commits = self.commit_plans(&methods, &tables)?;
+        let mode = self.facts.mode;
+        let has_actions = !self.facts.actions.is_empty();
+        Ok(BundlePlan { mode, rounds, commits, tables, has_actions })
     }
-    if !rest.is_empty() {
-        rounds.push(rest);
+
+    fn commit_plans(&self, methods: &[Method], tables: &TableNeed) -> Result<Vec<CommitPlan>, PlanError> {
+        let plan = |(index, method): (usize, &Method)| {
+            let account = &self.facts.accounts[index];
+            let upload = self.upload(index, *method)?;
+            let (version, tables) = (self.context.version, *tables != TableNeed::None);
+            let stages = self.facts.mode == CommitMode::Stage;
+            let growth = if stages { Lamports(0) } else { account.rent_due(self.context) };
+            let buffer_rent = upload.map_or(Lamports(0), |upload| upload.rent);
+            Ok(CommitPlan {
+                account: account.account,
+                session: account.session(),
+                nonce: account.nonce()?,
+                strategy: Strategy { method: *method, version, tables },
+                buffer: upload.map(|upload| upload.buffer),
+                buffer_rent,
+                rent: growth + buffer_rent,
+            })
+        };
+        methods.iter().enumerate().map(plan).collect()
     }
-    rounds
+}
+
+/// Where lookup tables come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TableOption {
+    None,
+    Ready,
+    Missing,
+}
+
+/// The fewest of `tables` that serve what they can of `keys`, found greedily.
+fn cover(keys: &[solana_address::Address], tables: &[LookupTable]) -> Vec<LookupTable> {
+    let mut left: Vec<_> = keys.to_vec();
+    let mut chosen = Vec::new();
+    loop {
+        let serves = |table: &&LookupTable| left.iter().filter(|key| table.addresses.contains(key)).count();
+        let best = tables.iter().max_by_key(serves).filter(|table| serves(table) > 1);
+        let Some(table) = best else { return chosen };
+        left.retain(|key| !table.addresses.contains(key));
+        chosen.push(table.clone());
+    }
 }
 
 /// The calls of `seal`, each in a transaction of its own, in any order: each hashes the next segment.
-fn seal_transactions(
-    index: usize,
-    upload: &Upload,
-    context: &PlanContext,
-) -> impl Iterator<Item = PlannedTransaction> {
-    let transactions = upload.seals.iter().zip(0u32..).map(move |(seal, variant)| {
+fn seal_transactions(index: usize, upload: &Upload, context: &PlanContext) -> Vec<PlannedTransaction> {
+    let transactions = upload.seals.iter().zip(0u32..).map(|(seal, variant)| {
         let mut builder = TransactionBuilder::new(Stage::Prepare);
         builder.serves(index).loads(upload.account_len()).add(seal.clone(), upload.seal_cost());
-        builder.build(context.version, variant)
-    });
-    transactions.collect::<Vec<_>>().into_iter()
-}
-
-fn close(upload: &Upload, context: &PlanContext) -> Instruction {
-    let (authority, receiver) = (context.authority, context.payer);
-    chunk_buffer::Close { authority, buffer: upload.buffer, receiver }.instruction()
-}
-
-fn close_transactions(uploads: &[Option<&Upload>], context: &PlanContext) -> Vec<PlannedTransaction> {
-    let transactions = present(uploads).map(|(index, upload)| {
-        let mut builder = TransactionBuilder::new(Stage::Cleanup);
-        builder.serves(index).loads(upload.account_len()).add(close(upload, context), cost::CLOSE);
-        builder.build(context.version, 0)
+        builder.build(context, variant)
     });
     transactions.collect()
 }
 
-/// Transactions that close the buffers that exist.
-pub(super) fn cleanup(
-    facts: &BundleFacts,
-    context: &PlanContext,
-) -> Result<Vec<PlannedTransaction>, PlanError> {
-    let uploads = Uploads::new(facts, context);
-    let accounts = facts.accounts.iter().enumerate();
-    let existing = accounts.filter(|(_, account)| account.buffer.is_some()).map(|(index, _)| index).collect();
-    Ok(close_transactions(&uploads.of(&existing)?, context))
-}
-
-fn present<'a>(uploads: &'a [Option<&'a Upload>]) -> impl Iterator<Item = (usize, &'a Upload)> {
-    uploads.iter().enumerate().filter_map(|(index, upload)| Some((index, (*upload)?)))
-}
-
 /// Puts `more` beside `rounds`, round by round.
-fn merge(rounds: &mut Vec<Vec<PlannedTransaction>>, more: Vec<Vec<PlannedTransaction>>) {
+pub(super) fn merge(rounds: &mut Vec<Vec<PlannedTransaction>>, more: Vec<Vec<PlannedTransaction>>) {
     for (index, round) in more.into_iter().enumerate() {
         match rounds.get_mut(index) {
             Some(existing) => existing.extend(round),

@@ -12,7 +12,7 @@ const APPLICATION_ID: i64 = 0x434d_5452;
 /// The migrations, in order. Immutable: a change of schema is a new file.
 const MIGRATIONS: [&str; 3] = [
     include_str!("../../../migrations/sqlite/0001_initial.sql"),
-    include_str!("../../../migrations/sqlite/0002_placeholder.sql"),
+    include_str!("../../../migrations/sqlite/0002_modes_and_buffers.sql"),
     include_str!("../../../migrations/sqlite/0003_lookup_tables.sql"),
 ];
 
@@ -49,9 +49,24 @@ pub(super) fn run(connection: &mut Connection, version: i64, path: &Path) -> Res
     Ok(())
 }
 
+/// Tables are made anew under other tables that refer to them, so references are checked at the end and not on the way. The
+/// switch has no effect inside a transaction.
 fn migrate(connection: &mut Connection, version: i64, migration: &str) -> rusqlite::Result<()> {
+    connection.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA legacy_alter_table = ON;")?;
+    let migrated = in_transaction(connection, version, migration);
+    connection.execute_batch("PRAGMA legacy_alter_table = OFF; PRAGMA foreign_keys = ON;")?;
+    migrated
+}
+
+fn in_transaction(connection: &mut Connection, version: i64, migration: &str) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute_batch(migration)?;
+    let dangling: i64 =
+        transaction.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))?;
+    if dangling > 0 {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CONSTRAINT_FOREIGNKEY);
+        return Err(rusqlite::Error::SqliteFailure(code, Some(format!("{dangling} dangling references"))));
+    }
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", version)?;
     transaction.commit()

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
+use solana_address::Address;
 
 use super::{
     StoreError,
@@ -43,9 +44,14 @@ pub struct BundleReport {
     pub key: BundleKey,
     /// The caller's id.
     pub bundle: BundleId,
+    /// How far it goes: `finalize`, `stage` or `undelegate`.
+    pub mode: String,
     /// Where it stands.
     pub status: BundleStatus,
-    /// Why it failed, if it did.
+    /// The bundle that took its place, if one did.
+    #[serde(skip)]
+    pub superseded_by: Option<BundleKey>,
+    /// Why it failed, or could not be finalized, if so.
     pub error: Option<String>,
     /// The on-chain proof of its steps.
     pub steps: Vec<StepReport>,
@@ -127,38 +133,64 @@ pub(super) fn changeset(sql: &Connection, id: Option<ChangesetId>) -> Result<Cha
     };
     let mut statement = sql.prepare_cached("SELECT id FROM bundles WHERE changeset = ?1 ORDER BY id")?;
     let keys = statement.query_map([row], |row| row.get::<_, i64>(0))?;
-    let bundles = keys.map(|key| bundle(sql, key?)).collect::<Result<_, _>>()?;
+    let bundles = keys.map(|key| bundle(sql, BundleKey(key? as u64))).collect::<Result<_, _>>()?;
     Ok(ChangesetReport { changeset: ChangesetId(row as u64), created_at_ms, bundles })
 }
 
-fn bundle(sql: &Connection, key: i64) -> Result<BundleReport, StoreError> {
-    let (id, status, error) = sql
-        .prepare_cached("SELECT bundle_id, status, error FROM bundles WHERE id = ?1")?
-        .query_row([key], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get(2)?)))?;
+pub(super) fn history(
+    sql: &Connection,
+    account: &Address,
+    limit: u32,
+) -> Result<Vec<BundleReport>, StoreError> {
+    let mut statement =
+        sql.prepare_cached("SELECT bundle FROM commits WHERE account = ?1 ORDER BY id DESC LIMIT ?2")?;
+    let keys = statement.query_map(params![account.as_ref(), limit], |row| row.get::<_, i64>(0))?;
+    keys.map(|key| bundle(sql, BundleKey(key? as u64))).collect()
+}
+
+pub(super) fn bundle(sql: &Connection, key: BundleKey) -> Result<BundleReport, StoreError> {
+    let row = key.0 as i64;
+    let found = sql
+        .prepare_cached("SELECT bundle_id, mode, status, error, superseded_by FROM bundles WHERE id = ?1")?
+        .query_row([row], |row| {
+            Ok((
+                row.get::<_, i64>(0)?,
+                row.get(1)?,
+                row.get::<_, String>(2)?,
+                row.get(3)?,
+                row.get::<_, Option<i64>>(4)?,
+            ))
+        })
+        .optional()?;
+    let (id, mode, status, error, superseded_by) = found.ok_or(StoreError::NoBundle(key))?;
     let (transactions, compute_units, fee_lamports) = sql
         .prepare_cached(
             "SELECT count(*), coalesce(sum(compute_units), 0), coalesce(sum(fee_lamports), 0)
-             FROM transactions WHERE bundle = ?1 AND status = 'landed'",
+             FROM transactions WHERE status = 'landed' AND id IN (
+                 SELECT transaction_row FROM transaction_commits JOIN commits ON commits.id = commit_row
+                 WHERE bundle = ?1)",
         )?
-        .query_row([key], totals)?;
+        .query_row([row], totals)?;
     let mut statement =
         sql.prepare_cached("SELECT step, signature FROM bundle_signatures WHERE bundle = ?1 ORDER BY step")?;
-    let steps = statement.query_map([key], |row| Ok((row.get::<_, String>(0)?, signature(row, 1)?)))?;
+    let steps = statement.query_map([row], |row| Ok((row.get::<_, String>(0)?, signature(row, 1)?)))?;
     let steps = steps.map(|row| {
         let (step, signature) = row?;
         Ok(StepReport { step, signature: signature?.to_string() })
     });
     let steps = steps.collect::<Result<_, StoreError>>()?;
     Ok(BundleReport {
-        key: BundleKey(key as u64),
+        key,
         bundle: BundleId(id as u64),
+        mode,
         status: parse_status(&status)?,
+        superseded_by: superseded_by.map(|key| BundleKey(key as u64)),
         error,
         steps,
         transactions,
         compute_units,
         fee_lamports,
-        accounts: commits(sql, key)?,
+        accounts: commits(sql, row)?,
     })
 }
 

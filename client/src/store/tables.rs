@@ -77,7 +77,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if they could not be read.
     pub async fn tables(&self, authority: Address) -> Result<Vec<StoredTable>, StoreError> {
-        self.writer.run("read lookup tables", move |sql| tables(sql, &authority)).await
+        self.readers.run("read lookup tables", move |sql| tables(sql, &authority)).await
     }
 
     /// Records a lookup table together with the transaction that is going to make it.
@@ -135,7 +135,7 @@ impl Store {
         &self,
         authority: Address,
     ) -> Result<Vec<TableTransaction>, StoreError> {
-        self.writer.run("read transactions", move |sql| open_transactions(sql, &authority)).await
+        self.readers.run("read transactions", move |sql| open_transactions(sql, &authority)).await
     }
 
     /// Records what was seen of lookup tables.
@@ -183,15 +183,16 @@ impl Store {
         self.writer.run("release addresses in lookup tables", work).await
     }
 
-    /// Gives up what bundles have reserved that ended: a process that died may not have come to it.
+    /// Gives up what bundles have reserved that nothing is to be done for: a process that died may not have come to it.
     ///
     /// # Errors
     /// [`StoreError`] if it could not be written.
     pub async fn release_ended(&self) -> Result<(), StoreError> {
         let work = |sql: &Connection| {
             sql.execute(
-                "DELETE FROM lookup_reservations
-                 WHERE bundle IN (SELECT id FROM bundles WHERE status IN ('landed', 'failed'))",
+                "DELETE FROM lookup_reservations WHERE bundle IN (
+                     SELECT id FROM bundles
+                     WHERE status NOT IN ('accepted', 'preparing', 'committing', 'finalizing'))",
                 [],
             )?;
             note_use(sql)
@@ -290,7 +291,7 @@ fn record(sql: &Connection, transaction: &TableTransaction) -> Result<(), StoreE
 
 fn settled(sql: &Connection, signature: Signature, outcome: &TransactionOutcome) -> Result<(), StoreError> {
     let (status, slot, error) = match outcome {
-        TransactionOutcome::Landed { slot, .. } => (TransactionStatus::Landed, Some(*slot as i64), None),
+        TransactionOutcome::Landed { slot } => (TransactionStatus::Landed, Some(*slot as i64), None),
         TransactionOutcome::Failed(error) => (TransactionStatus::Failed, None, Some(error.as_str())),
         TransactionOutcome::Expired => (TransactionStatus::Expired, None, None),
     };

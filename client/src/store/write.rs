@@ -1,18 +1,21 @@
 //! Changes. Each function is one change that lands as a whole: the writer runs it inside a savepoint.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    collections::HashSet,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use rusqlite::{Connection, OptionalExtension, params};
 use solana_address::Address;
 use solana_signature::Signature;
 
-use super::read::address;
 use super::{
-    BundleEnd, CommitDecision, NewTransaction, StoreError, StoredBundle, StoredCommit, TransactionOutcome,
+    BundleEnd, CommitDecision, NewTransaction, QueuedBundle, Refusal, StoreError, TransactionOutcome, action,
+    read::{address, mode, parse_status, queued},
 };
 use crate::types::{
-    BundleEvent, BundleKey, BundleStatus, Changeset, ChangesetId, CommitBundle, CommitId, Stage,
-    TransactionStatus,
+    BundleEvent, BundleKey, BundleStatus, Changeset, ChangesetId, CommitBundle, CommitId, CommitMode,
+    Lamports, Stage, TransactionStatus,
 };
 
 fn now_ms() -> i64 {
@@ -23,25 +26,41 @@ fn now_ms() -> i64 {
 pub(super) fn accept(
     sql: &Connection,
     changeset: &Changeset,
-) -> Result<(ChangesetId, Vec<StoredBundle>), StoreError> {
+    refused: &[Refusal],
+) -> Result<(ChangesetId, Vec<QueuedBundle>), StoreError> {
     sql.execute("INSERT INTO changesets (created_at_ms) VALUES (?1)", [now_ms()])?;
     let id = sql.last_insert_rowid();
-    let bundles = changeset.bundles.iter().map(|bundle| accept_bundle(sql, id, bundle));
-    Ok((ChangesetId(id as u64), bundles.collect::<Result<_, _>>()?))
+    let mut queued = Vec::with_capacity(changeset.bundles.len());
+    for (position, bundle) in changeset.bundles.iter().enumerate() {
+        let accepted = accept_bundle(sql, id, bundle)?;
+        match refused.iter().find(|refusal| refusal.position == position) {
+            Some(refusal) => drop(advance(sql, accepted.key, BundleEvent::Fail, Some(&refusal.reason))?),
+            None => queued.push(accepted),
+        }
+    }
+    Ok((ChangesetId(id as u64), queued))
 }
 
 fn accept_bundle(
     sql: &Connection,
     changeset: i64,
     bundle: &CommitBundle,
-) -> Result<StoredBundle, StoreError> {
+) -> Result<QueuedBundle, StoreError> {
     let status = BundleStatus::Accepted;
+    let actions = action::encode(&bundle.actions);
     sql.prepare_cached(
-        "INSERT INTO bundles (changeset, bundle_id, status, updated_at_ms) VALUES (?1, ?2, ?3, ?4)",
+        "INSERT INTO bundles (changeset, bundle_id, mode, actions, status, updated_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?
-    .execute(params![changeset, bundle.id.0 as i64, status.as_str(), now_ms()])?;
+    .execute(params![
+        changeset,
+        bundle.id.0 as i64,
+        bundle.mode.as_str(),
+        actions,
+        status.as_str(),
+        now_ms()
+    ])?;
     let key = sql.last_insert_rowid();
-    let mut commits = Vec::with_capacity(bundle.commits.len());
     for (commit, position) in bundle.commits.iter().zip(0i64..) {
         // Random, so that no two committors of one authority take each other's commits for their own.
         let commit_id = CommitId(rand::random());
@@ -57,10 +76,16 @@ fn accept_bundle(
         ])?;
         sql.prepare_cached("INSERT INTO commit_values (commit_row, state) VALUES (?1, ?2)")?
             .execute(params![sql.last_insert_rowid(), &commit.state[..]])?;
-        commits.push(StoredCommit { account: commit.account, commit_id, state: commit.state.clone() });
     }
-    let (key, changeset) = (BundleKey(key as u64), ChangesetId(changeset as u64));
-    Ok(StoredBundle { key, changeset, id: bundle.id, status, commits })
+    Ok(QueuedBundle {
+        key: BundleKey(key as u64),
+        changeset: ChangesetId(changeset as u64),
+        id: bundle.id,
+        status,
+        accounts: bundle.commits.iter().map(|commit| commit.account).collect(),
+        state_bytes: bundle.commits.iter().map(|commit| commit.state.len() as u64).sum(),
+        is_plain: bundle.mode == CommitMode::Finalize && actions.is_none(),
+    })
 }
 
 /// Moves a bundle on, by the state machine.
@@ -69,18 +94,35 @@ fn advance(
     key: BundleKey,
     event: BundleEvent,
     error: Option<&str>,
-) -> Result<(), StoreError> {
+) -> Result<BundleStatus, StoreError> {
     let row = key.0 as i64;
     let status: Option<String> = sql
         .prepare_cached("SELECT status FROM bundles WHERE id = ?1")?
         .query_row([row], |row| row.get(0))
         .optional()?;
-    let status: BundleStatus = status.ok_or(StoreError::NoBundle(key))?.parse().map_err(
-        |unknown: crate::types::UnknownStatus| StoreError::Corrupt { what: "a status", found: unknown.0 },
-    )?;
+    let status = parse_status(&status.ok_or(StoreError::NoBundle(key))?)?;
     let next = status.next(event)?;
     sql.prepare_cached("UPDATE bundles SET status = ?2, error = ?3, updated_at_ms = ?4 WHERE id = ?1")?
         .execute(params![row, next.as_str(), error, now_ms()])?;
+    Ok(status)
+}
+
+pub(super) fn finalize(sql: &Connection, key: BundleKey) -> Result<QueuedBundle, StoreError> {
+    advance(sql, key, BundleEvent::Finalize, None)?;
+    queued(sql, key)
+}
+
+pub(super) fn supersede(sql: &Connection, key: BundleKey, by: BundleKey) -> Result<(), StoreError> {
+    let status: Option<String> = sql
+        .prepare_cached("SELECT status FROM bundles WHERE id = ?1")?
+        .query_row([key.0 as i64], |row| row.get(0))
+        .optional()?;
+    let next = parse_status(&status.ok_or(StoreError::NoBundle(key))?)?.next(BundleEvent::Supersede)?;
+    // Both columns at once: neither is allowed without the other.
+    sql.prepare_cached(
+        "UPDATE bundles SET status = ?2, superseded_by = ?3, updated_at_ms = ?4 WHERE id = ?1",
+    )?
+    .execute(params![key.0 as i64, next.as_str(), by.0 as i64, now_ms()])?;
     Ok(())
 }
 
@@ -112,27 +154,29 @@ pub(super) fn decide(
             decision.strategy.to_string(),
             decision.rent.0 as i64
         ])?;
+        if let Some(buffer) = decision.buffer {
+            sql.prepare_cached("INSERT OR IGNORE INTO buffers (address, commit_row) VALUES (?1, ?2)")?
+                .execute(params![buffer.as_ref(), row])?;
+        }
     }
     Ok(())
 }
 
-pub(super) fn signed(
-    sql: &Connection,
-    key: BundleKey,
-    transactions: &[NewTransaction],
-) -> Result<(), StoreError> {
-    if transactions.iter().any(|transaction| transaction.stage == Stage::Commit) {
-        advance(sql, key, BundleEvent::Commit, None)?;
-    }
+pub(super) fn signed(sql: &Connection, transactions: &[NewTransaction]) -> Result<(), StoreError> {
+    let mut moved = HashSet::new();
     for transaction in transactions {
+        for (bundle, _) in &transaction.serves {
+            if transaction.stage == Stage::Commit && moved.insert(*bundle) {
+                advance(sql, *bundle, BundleEvent::Commit, None)?;
+            }
+        }
         // The same plan on the same blockhash is the same transaction: signed again after a restart, it is known already.
         sql.prepare_cached(
-            "INSERT INTO transactions (bundle, stage, signature, last_valid_block_height, status)
-             VALUES (?1, ?2, ?3, ?4, ?5)
+            "INSERT INTO transactions (stage, signature, last_valid_block_height, status)
+             VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (signature) DO NOTHING",
         )?
         .execute(params![
-            key.0 as i64,
             transaction.stage.as_str(),
             transaction.signature.as_ref(),
             transaction.last_valid_block_height as i64,
@@ -141,12 +185,12 @@ pub(super) fn signed(
         let row: i64 = sql
             .prepare_cached("SELECT id FROM transactions WHERE signature = ?1")?
             .query_row([transaction.signature.as_ref()], |row| row.get(0))?;
-        for position in &transaction.commits {
+        for (bundle, position) in &transaction.serves {
             sql.prepare_cached(
                 "INSERT OR IGNORE INTO transaction_commits (transaction_row, commit_row)
                  SELECT ?1, id FROM commits WHERE bundle = ?2 AND position = ?3",
             )?
-            .execute(params![row, key.0 as i64, *position as i64])?;
+            .execute(params![row, bundle.0 as i64, *position as i64])?;
         }
     }
     Ok(())
@@ -157,42 +201,62 @@ pub(super) fn settled(
     signature: Signature,
     outcome: &TransactionOutcome,
 ) -> Result<(), StoreError> {
-    let (status, slot, units, fee, error) = match outcome {
-        TransactionOutcome::Landed { slot, compute_units, fee } => {
-            let fee = fee.map(|fee| fee.0 as i64);
-            let units = compute_units.map(|units| units as i64);
-            (TransactionStatus::Landed, Some(*slot as i64), units, fee, None)
-        }
-        TransactionOutcome::Failed(error) => {
-            (TransactionStatus::Failed, None, None, None, Some(error.as_str()))
-        }
-        TransactionOutcome::Expired => (TransactionStatus::Expired, None, None, None, None),
+    let (status, slot, error) = match outcome {
+        TransactionOutcome::Landed { slot } => (TransactionStatus::Landed, Some(*slot as i64), None),
+        TransactionOutcome::Failed(error) => (TransactionStatus::Failed, None, Some(error.as_str())),
+        TransactionOutcome::Expired => (TransactionStatus::Expired, None, None),
     };
-    sql.prepare_cached(
-        "UPDATE transactions
-         SET status = ?2, slot = ?3, compute_units = ?4, fee_lamports = ?5, error = ?6
-         WHERE signature = ?1",
-    )?
-    .execute(params![signature.as_ref(), status.as_str(), slot, units, fee, error])?;
+    sql.prepare_cached("UPDATE transactions SET status = ?2, slot = ?3, error = ?4 WHERE signature = ?1")?
+        .execute(params![signature.as_ref(), status.as_str(), slot, error])?;
+    Ok(())
+}
+
+pub(super) fn cost(
+    sql: &Connection,
+    signature: Signature,
+    compute_units: u64,
+    fee: Lamports,
+) -> Result<(), StoreError> {
+    sql.prepare_cached("UPDATE transactions SET compute_units = ?2, fee_lamports = ?3 WHERE signature = ?1")?
+        .execute(params![signature.as_ref(), compute_units as i64, fee.0 as i64])?;
     Ok(())
 }
 
 pub(super) fn end(sql: &Connection, key: BundleKey, end: &BundleEnd) -> Result<(), StoreError> {
     match end {
-        BundleEnd::Failed(error) => advance(sql, key, BundleEvent::Fail, Some(error)),
-        BundleEnd::Landed(signature) => {
-            advance(sql, key, BundleEvent::Land, None)?;
-            let Some(signature) = signature else { return Ok(()) };
-            // A commit applies at once, so one transaction is the proof of both steps.
-            for step in ["commit", "finalize"] {
-                sql.prepare_cached(
-                    "INSERT INTO bundle_signatures (bundle, step, signature) VALUES (?1, ?2, ?3)",
-                )?
-                .execute(params![key.0 as i64, step, signature.as_ref()])?;
-            }
-            Ok(())
+        BundleEnd::Failed(error) => advance(sql, key, BundleEvent::Fail, Some(error)).map(drop),
+        BundleEnd::Postponed(error) => advance(sql, key, BundleEvent::Postpone, Some(error)).map(drop),
+        BundleEnd::Staged(proof) => {
+            advance(sql, key, BundleEvent::Stage, None)?;
+            step(sql, key, &["commit"], *proof)
+        }
+        BundleEnd::Landed(proof) => {
+            let before = advance(sql, key, BundleEvent::Land, None)?;
+            // What applies at once proves all of its steps with one transaction.
+            let steps: &[&str] = match (before, mode(sql, key)?) {
+                (BundleStatus::Finalizing, _) => &["finalize"],
+                (_, CommitMode::Finalize | CommitMode::Stage) => &["commit", "finalize"],
+                (_, CommitMode::Undelegate) => &["commit", "finalize", "undelegate"],
+            };
+            step(sql, key, steps, *proof)
         }
     }
+}
+
+fn step(
+    sql: &Connection,
+    key: BundleKey,
+    steps: &[&str],
+    proof: Option<Signature>,
+) -> Result<(), StoreError> {
+    let Some(signature) = proof else { return Ok(()) };
+    for step in steps {
+        sql.prepare_cached(
+            "INSERT OR IGNORE INTO bundle_signatures (bundle, step, signature) VALUES (?1, ?2, ?3)",
+        )?
+        .execute(params![key.0 as i64, step, signature.as_ref()])?;
+    }
+    Ok(())
 }
 
 pub(super) fn verified(sql: &Connection, key: BundleKey, account: &Address) -> Result<(), StoreError> {

@@ -47,23 +47,35 @@ impl Writer {
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
+        let tell = move |result| {
+            // A caller that went away does not want to know.
+            let _ = reply.send(result);
+        };
+        self.run_then(doing, work, tell).await?;
+        answer.await.map_err(|_| StoreError::Closed { doing })?
+    }
+
+    /// Runs `work` on the writer thread and then, once its effect is on disk, `tell`, in the order in which the effects
+    /// came about. Returns as soon as it is queued.
+    pub(super) async fn run_then<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        tell: impl FnOnce(Result<T, StoreError>) + Send + 'static,
+    ) -> Result<(), StoreError> {
         let job: Job = Box::new(move |connection| {
             let result = work(connection).map_err(|error| error.doing(doing));
             let keep = result.is_ok();
-            let tell: Reply = Box::new(move |committed| {
-                let result = match committed {
+            let reply: Reply = Box::new(move |committed| {
+                tell(match committed {
                     Ok(()) => result,
                     Err(reason) => Err(StoreError::Commit { doing, reason }),
-                };
-                // A caller that went away does not want to know.
-                let _ = reply.send(result);
+                });
             });
-            (keep, tell)
+            (keep, reply)
         });
         let closed = || StoreError::Closed { doing };
-        let jobs = self.jobs.as_ref().ok_or_else(closed)?;
-        jobs.send(job).await.map_err(|_| closed())?;
-        answer.await.map_err(|_| closed())?
+        self.jobs.as_ref().ok_or_else(closed)?.send(job).await.map_err(|_| closed())
     }
 }
 
@@ -79,7 +91,7 @@ impl Drop for Writer {
 
 impl StoreError {
     /// Says what was to be done where only SQLite's error is known.
-    fn doing(self, doing: &'static str) -> Self {
+    pub(super) fn doing(self, doing: &'static str) -> Self {
         match self {
             Self::Sqlite { source, .. } => Self::Sqlite { doing, source },
             other => other,

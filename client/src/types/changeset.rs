@@ -2,7 +2,9 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use serde::{Deserialize, Serialize};
 use solana_address::Address;
+use solana_instruction::Instruction;
 use thiserror::Error;
 
 use super::BundleId;
@@ -19,13 +21,69 @@ pub struct AccountCommit {
     pub state: Arc<[u8]>,
 }
 
+/// How far a commit bundle goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CommitMode {
+    /// The states become the accounts' states at once.
+    #[default]
+    Finalize,
+    /// The states are put where they can be inspected, and become the accounts' states when the bundle is finalized.
+    Stage,
+    /// The states become the accounts' states, and the accounts go back to their owner programs in the same transaction.
+    Undelegate,
+}
+
+impl CommitMode {
+    /// All modes.
+    pub const ALL: [Self; 3] = [Self::Finalize, Self::Stage, Self::Undelegate];
+
+    /// The name that the store and the JSON output use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Finalize => "finalize",
+            Self::Stage => "stage",
+            Self::Undelegate => "undelegate",
+        }
+    }
+}
+
+impl std::str::FromStr for CommitMode {
+    type Err = UnknownMode;
+
+    fn from_str(text: &str) -> Result<Self, UnknownMode> {
+        let found = Self::ALL.into_iter().find(|mode| mode.as_str() == text);
+        found.ok_or_else(|| UnknownMode(text.to_owned()))
+    }
+}
+
+/// No mode of a commit bundle.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("unknown mode `{0}`, expected `finalize`, `stage` or `undelegate`")]
+pub struct UnknownMode(pub String);
+
+/// An instruction that rides in the transaction that applies a bundle, after its commits: it takes effect with them or not
+/// at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Action {
+    /// The instruction. Only the fee payer and the authority can sign for it.
+    pub instruction: Instruction,
+    /// Compute units that it needs, calls included; by default the 200,000 that the chain gives an instruction of a
+    /// transaction that names no limit.
+    pub compute_units: Option<u32>,
+}
+
 /// Commits that land together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitBundle {
     /// The caller's id, unique within the changeset.
     pub id: BundleId,
+    /// How far it goes.
+    pub mode: CommitMode,
     /// The commits, each of another account.
     pub commits: Vec<AccountCommit>,
+    /// Instructions that ride along, in order.
+    pub actions: Vec<Action>,
 }
 
 /// One or more commit bundles that are submitted in one call.
@@ -69,6 +127,22 @@ pub enum ChangesetError {
         /// The longest possible, in bytes.
         max: u64,
     },
+    /// An action that only somebody else could sign.
+    #[error(
+        "bundle {bundle}: action {index} has to be signed by {signer}, and only the fee payer {payer} and the authority {authority} sign"
+    )]
+    ForeignSigner {
+        /// The bundle.
+        bundle: BundleId,
+        /// Position of the action.
+        index: usize,
+        /// Who would have to sign.
+        signer: Address,
+        /// Who pays.
+        payer: Address,
+        /// Who commits.
+        authority: Address,
+    },
 }
 
 impl Changeset {
@@ -92,6 +166,38 @@ impl Changeset {
 }
 
 impl CommitBundle {
+    /// A bundle that is finalized at once, without actions.
+    pub fn new(id: BundleId, commits: Vec<AccountCommit>) -> Self {
+        Self { id, mode: CommitMode::default(), commits, actions: Vec::new() }
+    }
+
+    /// Sets how far it goes.
+    pub fn mode(mut self, mode: CommitMode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// Adds an instruction that rides along.
+    pub fn action(mut self, instruction: Instruction) -> Self {
+        self.actions.push(Action { instruction, compute_units: None });
+        self
+    }
+
+    /// Checks that nobody else has to sign.
+    ///
+    /// # Errors
+    /// [`ChangesetError::ForeignSigner`] names the first action at fault.
+    pub fn check_signers(&self, payer: Address, authority: Address) -> Result<(), ChangesetError> {
+        for (index, action) in self.actions.iter().enumerate() {
+            let mut signers = action.instruction.accounts.iter().filter(|meta| meta.is_signer);
+            if let Some(meta) = signers.find(|meta| meta.pubkey != payer && meta.pubkey != authority) {
+                let (bundle, signer) = (self.id, meta.pubkey);
+                return Err(ChangesetError::ForeignSigner { bundle, index, signer, payer, authority });
+            }
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<(), ChangesetError> {
         if self.commits.is_empty() {
             return Err(ChangesetError::EmptyBundle(self.id));
@@ -118,7 +224,7 @@ mod tests {
     fn bundle(id: u64, accounts: &[u8]) -> CommitBundle {
         let commit =
             |byte: &u8| AccountCommit { account: Address::new_from_array([*byte; 32]), state: Arc::from([]) };
-        CommitBundle { id: BundleId(id), commits: accounts.iter().map(commit).collect() }
+        CommitBundle::new(BundleId(id), accounts.iter().map(commit).collect())
     }
 
     #[test]

@@ -7,12 +7,12 @@ use solana_address::Address;
 
 use super::{BundleKey, UnknownStatus};
 
-/// A lookup table as a transaction uses it.
+/// An address lookup table: a v0 transaction that names it can name the addresses in it by one byte each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookupTable {
-    /// The table's address.
+    /// The table's own address.
     pub address: Address,
-    /// The addresses in it, in its order, as far as a transaction can use them.
+    /// The addresses in it that a transaction can use, in order.
     pub addresses: Vec<Address>,
 }
 

@@ -15,10 +15,16 @@ pub enum BundleStatus {
     Preparing,
     /// The transaction that applies it has been signed.
     Committing,
+    /// All of it is staged on chain, and waits to be finalized.
+    Staged,
+    /// What is staged is being applied.
+    Finalizing,
     /// Applied, all of it.
     Landed,
     /// Not applied, none of it, and not tried again.
     Failed,
+    /// Never sent: a newer bundle of the same accounts took its place.
+    Superseded,
 }
 
 /// What happens to a commit bundle.
@@ -28,10 +34,18 @@ pub enum BundleEvent {
     Prepare,
     /// The committing transaction was signed.
     Commit,
+    /// The bundle was found staged.
+    Stage,
+    /// Somebody asked for what is staged to be applied.
+    Finalize,
+    /// What is staged could not be applied for now.
+    Postpone,
     /// The bundle was found applied.
     Land,
     /// An error that trying again does not cure.
     Fail,
+    /// A newer bundle takes its place.
+    Supersede,
 }
 
 /// A move that the state machine does not have.
@@ -46,28 +60,46 @@ pub struct IllegalTransition {
 
 impl BundleStatus {
     /// All statuses, in the order of a bundle's life.
-    pub const ALL: [Self; 5] =
-        [Self::Accepted, Self::Preparing, Self::Committing, Self::Landed, Self::Failed];
+    pub const ALL: [Self; 8] = [
+        Self::Accepted,
+        Self::Preparing,
+        Self::Committing,
+        Self::Staged,
+        Self::Finalizing,
+        Self::Landed,
+        Self::Failed,
+        Self::Superseded,
+    ];
 
     /// Where the bundle stands after `event`.
     ///
     /// A bundle may prepare again after it was about to commit: an expired attempt is planned anew.
     ///
     /// # Errors
-    /// [`IllegalTransition`] if the bundle has ended.
+    /// [`IllegalTransition`] if the bundle has ended, or the event belongs to another part of its life.
     pub fn next(self, event: BundleEvent) -> Result<Self, IllegalTransition> {
+        use BundleEvent as Event;
         match (self, event) {
-            (Self::Landed | Self::Failed, _) => Err(IllegalTransition { from: self, event }),
-            (_, BundleEvent::Prepare) => Ok(Self::Preparing),
-            (_, BundleEvent::Commit) => Ok(Self::Committing),
-            (_, BundleEvent::Land) => Ok(Self::Landed),
-            (_, BundleEvent::Fail) => Ok(Self::Failed),
+            (Self::Accepted | Self::Preparing | Self::Committing, Event::Prepare) => Ok(Self::Preparing),
+            (Self::Accepted | Self::Preparing | Self::Committing, Event::Commit) => Ok(Self::Committing),
+            (Self::Accepted | Self::Preparing | Self::Committing, Event::Stage) => Ok(Self::Staged),
+            (Self::Staged | Self::Finalizing, Event::Finalize) => Ok(Self::Finalizing),
+            (Self::Finalizing, Event::Postpone) => Ok(Self::Staged),
+            (Self::Accepted, Event::Supersede) => Ok(Self::Superseded),
+            (from, Event::Land) if !from.is_terminal() => Ok(Self::Landed),
+            (from, Event::Fail) if !from.is_terminal() => Ok(Self::Failed),
+            (from, event) => Err(IllegalTransition { from, event }),
         }
     }
 
     /// Whether the bundle has ended, one way or the other.
     pub const fn is_terminal(self) -> bool {
-        matches!(self, Self::Landed | Self::Failed)
+        matches!(self, Self::Landed | Self::Failed | Self::Superseded)
+    }
+
+    /// Whether nothing is to be done for the bundle unless somebody asks: it has ended, or it is staged.
+    pub const fn is_settled(self) -> bool {
+        self.is_terminal() || matches!(self, Self::Staged)
     }
 
     /// The name that the store and the JSON output use.
@@ -76,8 +108,11 @@ impl BundleStatus {
             Self::Accepted => "accepted",
             Self::Preparing => "preparing",
             Self::Committing => "committing",
+            Self::Staged => "staged",
+            Self::Finalizing => "finalizing",
             Self::Landed => "landed",
             Self::Failed => "failed",
+            Self::Superseded => "superseded",
         }
     }
 }
@@ -134,17 +169,24 @@ mod tests {
 
     #[test]
     fn the_whole_transition_table() {
-        use BundleEvent::{Commit, Fail, Land, Prepare};
-        let events = [
-            (Prepare, BundleStatus::Preparing),
-            (Commit, BundleStatus::Committing),
-            (Land, BundleStatus::Landed),
-            (Fail, BundleStatus::Failed),
+        use BundleEvent as Event;
+        use BundleStatus as Status;
+        let open = [Status::Accepted, Status::Preparing, Status::Committing];
+        let alive = [open.as_slice(), &[Status::Staged, Status::Finalizing]].concat();
+        let table: [(Event, &[Status], Status); 8] = [
+            (Event::Prepare, &open, Status::Preparing),
+            (Event::Commit, &open, Status::Committing),
+            (Event::Stage, &open, Status::Staged),
+            (Event::Finalize, &[Status::Staged, Status::Finalizing], Status::Finalizing),
+            (Event::Postpone, &[Status::Finalizing], Status::Staged),
+            (Event::Land, &alive, Status::Landed),
+            (Event::Fail, &alive, Status::Failed),
+            (Event::Supersede, &[Status::Accepted], Status::Superseded),
         ];
-        for from in BundleStatus::ALL {
-            for (event, to) in events {
+        for from in Status::ALL {
+            for (event, allowed, to) in table {
                 let expected =
-                    if from.is_terminal() { Err(IllegalTransition { from, event }) } else { Ok(to) };
+                    if allowed.contains(&from) { Ok(to) } else { Err(IllegalTransition { from, event }) };
                 assert_eq!(from.next(event), expected);
             }
         }
@@ -153,7 +195,9 @@ mod tests {
     #[test]
     fn status_texts_are_pinned_and_read_back() {
         let texts = BundleStatus::ALL.map(BundleStatus::as_str);
-        assert_eq!(texts, ["accepted", "preparing", "committing", "landed", "failed"]);
+        let expected =
+            ["accepted", "preparing", "committing", "staged", "finalizing", "landed", "failed", "superseded"];
+        assert_eq!(texts, expected);
         for status in BundleStatus::ALL {
             assert_eq!(status.as_str().parse(), Ok(status));
         }

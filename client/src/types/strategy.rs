@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The format of a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TransactionVersion {
     /// At most 1,232 bytes.
@@ -33,14 +33,25 @@ impl fmt::Display for TransactionVersion {
     }
 }
 
-/// Where a commit's bytes travel.
+/// Where a commit's bytes travel, and whether they are the whole state or what changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// In the committing instruction itself.
+    /// The state, in the committing instruction itself.
     Inline,
-    /// Through a buffer that is written first.
+    /// The ranges that change, in the committing instruction itself.
+    InlinePatch,
+    /// The state, through a buffer that is written first.
     Buffer,
+    /// The ranges that change, through a buffer that is written first.
+    BufferPatch,
+}
+
+impl Method {
+    /// Whether the bytes travel through a buffer.
+    pub const fn is_buffered(self) -> bool {
+        matches!(self, Self::Buffer | Self::BufferPatch)
+    }
 }
 
 /// How one account's state reaches the chain.
@@ -50,15 +61,20 @@ pub struct Strategy {
     pub method: Method,
     /// In transactions of which format.
     pub version: TransactionVersion,
+    /// Whether the committing transaction uses lookup tables.
+    pub tables: bool,
 }
 
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let method = match self.method {
             Method::Inline => "inline",
+            Method::InlinePatch => "inline-patch",
             Method::Buffer => "buffer",
+            Method::BufferPatch => "buffer-patch",
         };
-        write!(f, "{method}-{}", self.version)
+        let tables = if self.tables { "-tables" } else { "" };
+        write!(f, "{method}-{}{tables}", self.version)
     }
 }
 
@@ -68,21 +84,24 @@ impl fmt::Display for Strategy {
 pub enum Stage {
     /// Creates, writes or seals buffers, or makes an account longer ahead of its commit.
     Prepare,
-    /// Applies the whole bundle.
+    /// Applies the whole bundle, or stages it.
     Commit,
-    /// Closes buffers that the commit's transaction had no room to close.
+    /// Applies what is staged.
+    Finalize,
+    /// Closes buffers that the transaction which used them had no room to close.
     Cleanup,
 }
 
 impl Stage {
     /// All stages, in order.
-    pub const ALL: [Self; 3] = [Self::Prepare, Self::Commit, Self::Cleanup];
+    pub const ALL: [Self; 4] = [Self::Prepare, Self::Commit, Self::Finalize, Self::Cleanup];
 
     /// The name that the store uses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Prepare => "prepare",
             Self::Commit => "commit",
+            Self::Finalize => "finalize",
             Self::Cleanup => "cleanup",
         }
     }

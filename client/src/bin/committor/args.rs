@@ -1,12 +1,13 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use committor_client::{
+    CommitMode, EngineSettings,
     chain::RpcSettings,
-    config::{self, ConfigError, SolanaConfig},
-    types::TransactionVersion,
+    config::{self, ConfigError, EngineOptions, SolanaConfig, StageOption},
+    types::{ComputeLimit, PriorityFee, Stage, TransactionVersion},
 };
 use solana_keypair::Keypair;
 
@@ -22,7 +23,8 @@ Exit codes:
   4  some bundles landed, others did not; `committor status` shows which
   5  landed, but an account read back is not what was committed
   6  the cluster can't be reached or does not answer
-  7  the store can't be used";
+  7  the store can't be used
+  8  interrupted; what had not ended goes on with `committor resume`";
 
 /// Bring account state that an off-chain engine changed back to Solana
 #[derive(Debug, Parser)]
@@ -55,6 +57,9 @@ pub struct Global {
     /// Database of changesets and their outcomes
     #[arg(long, global = true, value_name = "FILE", default_value = "committor.db", env = "COMMITTOR_STORE")]
     pub store: PathBuf,
+    /// Settings file of this tool (TOML) [default: ~/.config/committor/settings.toml, if there is one]
+    #[arg(long, global = true, value_name = "FILE", env = "COMMITTOR_SETTINGS")]
+    pub settings: Option<PathBuf>,
     /// Form of the output
     #[arg(long, global = true, value_name = "FORM", default_value = "display")]
     pub output: Output,
@@ -70,6 +75,7 @@ pub enum Output {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Commit(Commit),
+    Finalize(Finalize),
     Status(Status),
     Resume(Resume),
     Localnet(Localnet),
@@ -81,7 +87,8 @@ pub enum Command {
 #[command(after_help = "\
 A FILE is a dump of `solana account PUBKEY --output json`, a folder of such dumps, or a changeset:
   {\"bundles\": [{\"id\": 1, \"accounts\": [{\"pubkey\": \"…\", \"data\": [\"…\", \"base64\"]}]}]}
-`data` takes the encodings base64 and base64+zstd. Each dump is a bundle of its own unless --atomic is given.")]
+`data` takes the encodings base64 and base64+zstd. Each dump is a bundle of its own unless --atomic is given. A bundle of
+a changeset can have a `mode` and `actions` of its own: docs/changeset.md.")]
 pub struct Commit {
     /// Dumps, folders of dumps, or changeset files
     #[arg(required = true, value_name = "FILE")]
@@ -92,9 +99,102 @@ pub struct Commit {
     /// Commit to this account instead of the one that the dump names (one dump only)
     #[arg(long, value_name = "PUBKEY")]
     pub account: Option<String>,
-    /// Transaction format
-    #[arg(long, value_name = "VERSION", default_value = "auto")]
-    pub transaction_version: Version,
+    /// How far bundles go that do not say so themselves
+    #[arg(long, value_name = "MODE", default_value = "finalize")]
+    pub mode: Mode,
+    /// Print what it would take, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub engine: Engine,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// The states become the accounts' states at once
+    Finalize,
+    /// The states can be inspected first; `committor finalize` applies them
+    Stage,
+    /// The accounts go back to their owner programs with the states
+    Undelegate,
+}
+
+impl From<Mode> for CommitMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Finalize => Self::Finalize,
+            Mode::Stage => Self::Stage,
+            Mode::Undelegate => Self::Undelegate,
+        }
+    }
+}
+
+/// How the engine works: these options go before the settings file.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "Engine options")]
+pub struct Engine {
+    /// Transaction format [default: v1 where the cluster has it]
+    #[arg(long, value_name = "VERSION")]
+    pub transaction_version: Option<Version>,
+    /// Compute-unit limits: `table`, `simulate` or a number; for one stage as `STAGE=VALUE` [default: table]
+    #[arg(long, value_name = "[STAGE=]LIMIT")]
+    pub compute: Vec<StageOption<ComputeLimit>>,
+    /// Priority fees: micro-lamports per compute unit, or `pN:CAP` for the Nth percentile of recent ones [default: 0]
+    #[arg(long, value_name = "[STAGE=]FEE")]
+    pub priority_fee: Vec<StageOption<PriorityFee>>,
+    /// Let a bundle that waits give way to a newer one of its accounts
+    #[arg(long)]
+    pub coalesce: bool,
+    /// Bundles that are worked on at a time [default: 64]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub bundles_in_flight: Option<u16>,
+    /// How long an interrupted command waits for what is on its way, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    pub shutdown_timeout: u16,
+}
+
+impl Engine {
+    /// The engine's settings: defaults, then the settings file, then these options.
+    pub fn settings(&self, global: &Global) -> Result<EngineSettings, ConfigError> {
+        let mut settings = EngineSettings::default();
+        let default = config::default_settings_path().filter(|path| path.exists());
+        if let Some(path) = global.settings.clone().or(default) {
+            EngineOptions::load(&path)?.apply(&mut settings)?;
+        }
+        if let Some(version) = self.transaction_version {
+            settings.version = version.forced();
+        }
+        for option in &self.compute {
+            stages(option.stage).for_each(|stage| settings.budgets.of_mut(stage).compute = option.value);
+        }
+        for option in &self.priority_fee {
+            stages(option.stage).for_each(|stage| settings.budgets.of_mut(stage).priority_fee = option.value);
+        }
+        settings.coalesce |= self.coalesce;
+        settings.bundles_in_flight = self.bundles_in_flight.map_or(settings.bundles_in_flight, usize::from);
+        Ok(settings)
+    }
+
+    pub fn shutdown_timeout(&self) -> Duration {
+        Duration::from_secs(self.shutdown_timeout.into())
+    }
+}
+
+fn stages(named: Option<Stage>) -> impl Iterator<Item = Stage> {
+    Stage::ALL.into_iter().filter(move |stage| named.is_none_or(|named| named == *stage))
+}
+
+/// Apply what is staged
+#[derive(Debug, clap::Args)]
+pub struct Finalize {
+    /// Only bundles of this changeset [default: of all]
+    #[arg(long, value_name = "ID")]
+    pub changeset: Option<u64>,
+    /// Only the bundle with this id
+    #[arg(long, value_name = "ID")]
+    pub bundle: Option<u64>,
+    #[command(flatten)]
+    pub engine: Engine,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -129,9 +229,8 @@ pub struct Status {
 /// Finish what an interrupted command left
 #[derive(Debug, clap::Args)]
 pub struct Resume {
-    /// Transaction format
-    #[arg(long, value_name = "VERSION", default_value = "auto")]
-    pub transaction_version: Version,
+    #[command(flatten)]
+    pub engine: Engine,
 }
 
 /// Run a local validator with the programs loaded, until Ctrl-C
@@ -151,9 +250,8 @@ pub struct Localnet {
 /// Commit real account states to a local validator and read them back
 #[derive(Debug, clap::Args)]
 pub struct Demo {
-    /// Transaction format
-    #[arg(long, value_name = "VERSION", default_value = "auto")]
-    pub transaction_version: Version,
+    #[command(flatten)]
+    pub engine: Engine,
 }
 
 impl Global {

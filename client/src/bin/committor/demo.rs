@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use committor_client::{
-    AccountCommit, BundleId, Changeset, CommitBundle, Committor, EngineSettings,
+    AccountCommit, BundleId, Changeset, CommitBundle, Committor,
     chain::{Chain, RpcChain, RpcSettings, SignedTransaction},
 };
 use committor_localnet::{Localnet, owner_program};
@@ -54,14 +54,11 @@ pub async fn run(global: &Global, command: &Demo) -> Result<Kind, CommandError> 
         .rpc(rpc)
         .authority(authority)
         .store(&global.store)
-        .settings(EngineSettings {
-            version: command.transaction_version.forced(),
-            ..EngineSettings::default()
-        })
+        .settings(command.engine.settings(global)?)
         .start()
         .await?;
     let (report, verification) = commit::land(&committor, changeset).await?;
-    committor.shutdown().await;
+    committor.shutdown(command.engine.shutdown_timeout()).await?;
     output::report(&report, global.output)?;
     let kind = commit::outcome(&report, &verification);
     if global.output == Output::Display && kind == Kind::Success {
@@ -90,7 +87,7 @@ fn changeset(payer: &Address) -> Result<Changeset, CommandError> {
             });
             number += 1;
         }
-        bundles.push(CommitBundle { id: BundleId(id), commits });
+        bundles.push(CommitBundle::new(BundleId(id), commits));
     }
     Ok(Changeset { bundles })
 }

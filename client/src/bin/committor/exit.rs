@@ -21,6 +21,8 @@ pub enum Kind {
     Cluster,
     /// 7: the store can't be used.
     Store,
+    /// 8: interrupted; what had not ended goes on with `resume`.
+    Interrupted,
 }
 
 impl Kind {
@@ -35,6 +37,7 @@ impl Kind {
             Self::NotVerified => 5,
             Self::Cluster => 6,
             Self::Store => 7,
+            Self::Interrupted => 8,
         }
     }
 }

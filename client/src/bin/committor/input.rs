@@ -7,9 +7,10 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use committor_client::{AccountCommit, BundleId, Changeset, CommitBundle};
+use committor_client::{AccountCommit, BundleId, Changeset, CommitBundle, CommitMode, types::Action};
 use serde::Deserialize;
 use solana_address::Address;
+use solana_instruction::{AccountMeta, Instruction};
 
 use crate::exit::{CommandError, Kind};
 
@@ -53,7 +54,30 @@ struct ChangesetDocument {
 #[serde(deny_unknown_fields)]
 struct BundleDocument {
     id: u64,
+    mode: Option<CommitMode>,
     accounts: Vec<AccountDocument>,
+    #[serde(default)]
+    actions: Vec<ActionDocument>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ActionDocument {
+    program: String,
+    #[serde(default)]
+    accounts: Vec<MetaDocument>,
+    data: (String, String),
+    compute_units: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MetaDocument {
+    pubkey: String,
+    #[serde(default)]
+    signer: bool,
+    #[serde(default)]
+    writable: bool,
 }
 
 #[derive(Deserialize)]
@@ -74,11 +98,12 @@ pub fn read_changeset(
     files: &[PathBuf],
     atomic: bool,
     account: Option<&str>,
+    mode: CommitMode,
 ) -> Result<Changeset, CommandError> {
     let mut bundles = Vec::new();
     let mut dumps = Vec::new();
     for path in expand(files)? {
-        match read(&path)? {
+        match read(&path, mode)? {
             Content::Dump(dump) => dumps.push(dump),
             Content::Changeset(changeset) => bundles.extend(changeset.bundles),
         }
@@ -97,17 +122,17 @@ pub fn read_changeset(
     if atomic {
         let commits: Vec<_> = commits.collect();
         if !commits.is_empty() {
-            bundles.extend(free.next().map(|id| CommitBundle { id, commits }));
+            bundles.extend(free.next().map(|id| CommitBundle::new(id, commits).mode(mode)));
         }
     } else {
-        bundles.extend(commits.zip(free).map(|(commit, id)| CommitBundle { id, commits: vec![commit] }));
+        bundles.extend(commits.zip(free).map(|(commit, id)| CommitBundle::new(id, vec![commit]).mode(mode)));
     }
     Ok(Changeset { bundles })
 }
 
 /// Reads dumps from files and folders.
 pub fn read_dumps(files: &[PathBuf]) -> Result<Vec<Dump>, CommandError> {
-    let read = |path: PathBuf| match read(&path)? {
+    let read = |path: PathBuf| match read(&path, CommitMode::default())? {
         Content::Dump(dump) => Ok(dump),
         Content::Changeset(_) => Err(usage(format!("{}: a changeset, expected a dump", path.display()))),
     };
@@ -141,12 +166,12 @@ fn expand(files: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
     Ok(expanded)
 }
 
-fn read(path: &Path) -> Result<Content, CommandError> {
+fn read(path: &Path, mode: CommitMode) -> Result<Content, CommandError> {
     let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-    parse(&text).map_err(|error| usage(format!("{}: {error}", path.display())))
+    parse(&text, mode).map_err(|error| usage(format!("{}: {error}", path.display())))
 }
 
-fn parse(text: &str) -> Result<Content, String> {
+fn parse(text: &str, mode: CommitMode) -> Result<Content, String> {
     // First as plain JSON, so that a slip of the pen is named with its line.
     let value: serde_json::Value =
         serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
@@ -162,7 +187,8 @@ fn parse(text: &str) -> Result<Content, String> {
     match document {
         Document::Dump(document) => dump(&document).map(Content::Dump),
         Document::Changeset(document) => {
-            let bundles = document.bundles.iter().map(bundle).collect::<Result<_, _>>()?;
+            let bundles =
+                document.bundles.iter().map(|document| bundle(document, mode)).collect::<Result<_, _>>()?;
             Ok(Content::Changeset(Changeset { bundles }))
         }
     }
@@ -174,7 +200,7 @@ fn dump(document: &DumpDocument) -> Result<Dump, String> {
     Ok(Dump { pubkey, state })
 }
 
-fn bundle(document: &BundleDocument) -> Result<CommitBundle, String> {
+fn bundle(document: &BundleDocument, mode: CommitMode) -> Result<CommitBundle, String> {
     let commit = |(index, account): (usize, &AccountDocument)| {
         let at = |field: &str, error: &dyn fmt::Display| {
             format!("bundle {}, account {index}, `{field}`: {error}", document.id)
@@ -184,7 +210,27 @@ fn bundle(document: &BundleDocument) -> Result<CommitBundle, String> {
         Ok(AccountCommit { account: pubkey, state: state.into() })
     };
     let commits = document.accounts.iter().enumerate().map(commit).collect::<Result<_, String>>()?;
-    Ok(CommitBundle { id: BundleId(document.id), commits })
+    let actions = document.actions.iter().enumerate().map(|(index, action)| {
+        self::action(action).map_err(|error| format!("bundle {}, action {index}, {error}", document.id))
+    });
+    Ok(CommitBundle {
+        id: BundleId(document.id),
+        mode: document.mode.unwrap_or(mode),
+        commits,
+        actions: actions.collect::<Result<_, String>>()?,
+    })
+}
+
+fn action(document: &ActionDocument) -> Result<Action, String> {
+    let program_id = pubkey(&document.program).map_err(|error| format!("`program`: {error}"))?;
+    let meta = |(index, meta): (usize, &MetaDocument)| {
+        let pubkey = pubkey(&meta.pubkey).map_err(|error| format!("account {index}, `pubkey`: {error}"))?;
+        Ok(AccountMeta { pubkey, is_signer: meta.signer, is_writable: meta.writable })
+    };
+    let accounts = document.accounts.iter().enumerate().map(meta).collect::<Result<_, String>>()?;
+    let data = decode(&document.data).map_err(|error| format!("`data`: {error}"))?;
+    let instruction = Instruction { program_id, accounts, data };
+    Ok(Action { instruction, compute_units: document.compute_units })
 }
 
 fn pubkey(text: &str) -> Result<Address, String> {
@@ -229,8 +275,11 @@ mod tests {
             let changeset = format!(
                 r#"{{"bundles": [{{"id": 18446744073709551615, "accounts": [{{"pubkey": "{PUBKEY}", "data": {data}}}]}}]}}"#
             );
-            let Ok(Content::Changeset(changeset)) = parse(&changeset) else { panic!("a changeset") };
+            let Ok(Content::Changeset(changeset)) = parse(&changeset, CommitMode::Stage) else {
+                panic!("a changeset")
+            };
             assert_eq!(changeset.bundles[0].id, BundleId(u64::MAX));
+            assert_eq!(changeset.bundles[0].mode, CommitMode::Stage, "the default that was given");
             assert_eq!(&changeset.bundles[0].commits[0].state[..], b"state");
         }
     }
@@ -250,10 +299,16 @@ mod tests {
                 r#"{"bundles": [{"id": 7, "accounts": [{"pubkey": "P", "data": ["", "x"]}]}]}"#,
                 "bundle 7, account 0, `data`",
             ),
+            (r#"{"bundles": [{"id": 7, "mode": "finalise", "accounts": []}]}"#, "unknown variant `finalise`"),
+            (
+                r#"{"bundles": [{"id": 7, "accounts": [], "actions": [{"program": "x", "data": ["", "base64"]}]}]}"#,
+                "bundle 7, action 0, `program`: `x`",
+            ),
         ];
         for (text, expected) in cases {
             let text = text.replace("\"P\"", &format!("\"{PUBKEY}\""));
-            let error = parse(&text).err().unwrap_or_else(|| panic!("{text} was accepted"));
+            let error =
+                parse(&text, CommitMode::Finalize).err().unwrap_or_else(|| panic!("{text} was accepted"));
             assert!(error.contains(expected), "{text}: {error}");
         }
     }

@@ -4,6 +4,7 @@ mod args;
 mod commit;
 mod demo;
 mod exit;
+mod finalize;
 mod input;
 mod localnet;
 mod output;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
 async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
     match &args.command {
         Command::Commit(command) => commit::run(&args.global, command).await,
+        Command::Finalize(command) => finalize::run(&args.global, command).await,
         Command::Status(command) => status::run(&args.global, command).await,
         Command::Resume(command) => resume::run(&args.global, command).await,
         Command::Localnet(command) => localnet::run(&args.global, command).await,

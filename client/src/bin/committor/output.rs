@@ -4,7 +4,9 @@ use std::io::{ErrorKind, Write, stdout};
 
 use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use committor_client::{
-    ChangesetReport,
+    ChangesetReport, Preview,
+    engine::BundlePreview,
+    plan::{CommitPlan, Price},
     store::{BundleReport, ChangesetSummary, CommitReport},
 };
 use serde::Serialize;
@@ -35,6 +37,7 @@ struct AccountDocument<'a> {
 #[derive(Serialize)]
 struct BundleDocument<'a> {
     bundle: u64,
+    mode: &'a str,
     status: &'static str,
     error: Option<&'a str>,
     transactions: u64,
@@ -51,6 +54,7 @@ impl<'a> ReportDocument<'a> {
         };
         let bundle = |bundle: &'a BundleReport| BundleDocument {
             bundle: bundle.bundle.0,
+            mode: &bundle.mode,
             status: bundle.status.as_str(),
             error: bundle.error.as_deref(),
             transactions: bundle.transactions,
@@ -97,6 +101,107 @@ pub fn summaries(summaries: &[ChangesetSummary], output: Output) -> Result<(), C
     }
     align_right(&mut table, 0..5);
     print(&format!("{table}\n"))
+}
+
+#[derive(Serialize)]
+struct PreviewDocument {
+    #[serde(flatten)]
+    price: Price,
+    bundles: Vec<BundlePreviewDocument>,
+}
+
+#[derive(Serialize)]
+struct BundlePreviewDocument {
+    bundle: u64,
+    /// Why it has no plan.
+    error: Option<String>,
+    /// The bundle whose transaction it shares.
+    shares_with: Option<u64>,
+    #[serde(flatten)]
+    price: Price,
+    accounts: Vec<AccountPreviewDocument>,
+}
+
+#[derive(Serialize)]
+struct AccountPreviewDocument {
+    pubkey: String,
+    strategy: String,
+    nonce: u64,
+    rent_lamports: u64,
+}
+
+/// Prints what a changeset would take.
+pub fn preview(preview: &Preview, output: Output) -> Result<(), CommandError> {
+    if output == Output::Display {
+        return print(&display_preview(preview));
+    }
+    let account = |commit: &CommitPlan| AccountPreviewDocument {
+        pubkey: commit.account.to_string(),
+        strategy: commit.strategy.to_string(),
+        nonce: commit.nonce.0,
+        rent_lamports: commit.rent.0,
+    };
+    let bundle = |bundle: &BundlePreview| BundlePreviewDocument {
+        bundle: bundle.id.0,
+        error: bundle.plan.as_ref().err().map(ToString::to_string),
+        shares_with: bundle.shares_with.map(|id| id.0),
+        price: bundle.price,
+        accounts: bundle.plan.iter().flat_map(|plan| &plan.commits).map(account).collect(),
+    };
+    json(
+        &PreviewDocument { price: preview.price, bundles: preview.bundles.iter().map(bundle).collect() },
+        output,
+    )
+}
+
+fn display_preview(preview: &Preview) -> String {
+    let mut table = table([
+        "bundle",
+        "accounts",
+        "strategies",
+        "transactions",
+        "rounds",
+        "compute units",
+        "fees",
+        "rent locked",
+        "comes back",
+    ]);
+    let numbers = |price: &Price| {
+        [
+            price.transactions,
+            price.rounds,
+            price.compute_units,
+            price.fee_lamports.0,
+            price.rent_locked_lamports.0,
+            price.rent_returned_lamports.0,
+        ]
+        .map(|number| number.to_string())
+    };
+    let mut refusals = String::new();
+    for bundle in &preview.bundles {
+        let plan = match &bundle.plan {
+            Ok(plan) => plan,
+            Err(error) => {
+                refusals.push_str(&format!("bundle {} has no plan: {error}\n", bundle.id));
+                continue;
+            }
+        };
+        let mut strategies: Vec<String> =
+            plan.commits.iter().map(|commit| commit.strategy.to_string()).collect();
+        strategies.sort();
+        strategies.dedup();
+        if let Some(other) = bundle.shares_with {
+            strategies.push(format!("(in bundle {other}'s transaction)"));
+        }
+        let mut row = vec![bundle.id.to_string(), plan.commits.len().to_string(), strategies.join(" ")];
+        row.extend(numbers(&bundle.price));
+        table.add_row(row);
+    }
+    let mut row = vec!["all".to_owned(), String::new(), String::new()];
+    row.extend(numbers(&preview.price));
+    table.add_row(row);
+    align_right(&mut table, [0, 1, 3, 4, 5, 6, 7, 8]);
+    format!("{table}\n{refusals}Amounts are in lamports. Nothing was sent.\n")
 }
 
 /// Prints any value as JSON.
@@ -148,8 +253,11 @@ fn display(report: &ChangesetReport) -> String {
     let mut text = format!("Changeset {}\n{table}\n", report.changeset);
     for bundle in &report.bundles {
         let what = match (&bundle.error, bundle.steps.first()) {
-            (Some(error), _) => format!("failed: {error}"),
-            (None, Some(step)) => format!("landed with {}", step.signature),
+            (Some(error), _) => format!("{}: {error}", bundle.status),
+            (None, Some(_)) => {
+                let steps = bundle.steps.iter().map(|step| format!("{} with {}", step.step, step.signature));
+                format!("{}: {}", bundle.status, steps.collect::<Vec<_>>().join(", "))
+            }
             (None, None) => bundle.status.to_string(),
         };
         text.push_str(&format!("bundle {} {what}\n", bundle.bundle));

@@ -8,7 +8,7 @@ use std::{
 
 use committor_client::{
     Event,
-    types::{BundleId, BundleKey, BundleStatus},
+    types::{BundleId, BundleKey},
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::{
@@ -97,12 +97,11 @@ impl View {
     }
 
     fn show(&mut self, event: &Event) {
-        let (Event::Planned { bundle, .. }
-        | Event::Landed { bundle, .. }
-        | Event::Retrying { bundle, .. }
-        | Event::Ended { bundle, .. }) = event;
-        let Some(name) = self.names.get(bundle) else { return };
+        let Some(name) = self.names.get(&event.bundle()) else { return };
         match event {
+            Event::Planned { transactions: 0, .. } => {
+                self.line(format!("bundle {name}: shares a transaction"));
+            }
             Event::Planned { transactions, .. } => {
                 self.bar.inc_length(*transactions as u64);
                 let plural = if *transactions == 1 { "" } else { "s" };
@@ -116,10 +115,14 @@ impl View {
                     self.last_reason = Some(reason.clone());
                 }
             }
+            Event::Superseded { by, .. } => {
+                let by =
+                    self.names.get(by).map_or_else(|| "a newer one".to_owned(), |by| format!("bundle {by}"));
+                self.line(format!("bundle {name}: gave way to {by}"));
+            }
             Event::Ended { status, .. } => {
                 self.left = self.left.saturating_sub(1);
                 self.count();
-                let status = if *status == BundleStatus::Landed { "landed" } else { "failed" };
                 self.line(format!("bundle {name}: {status}"));
             }
         }

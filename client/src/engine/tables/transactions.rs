@@ -70,9 +70,7 @@ impl<C: Chain> Tables<C> {
         let signature = signed.signature();
         let landed = self.inner.chain.land(signed).await;
         let outcome = match &landed {
-            Ok(Landed { slot }) => {
-                Some(TransactionOutcome::Landed { slot: *slot, compute_units: None, fee: None })
-            }
+            Ok(Landed { slot }) => Some(TransactionOutcome::Landed { slot: *slot }),
             Err(error @ (ChainError::Failed { .. } | ChainError::Refused { .. })) => {
                 Some(TransactionOutcome::Failed(chain_of(error)))
             }

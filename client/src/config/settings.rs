@@ -1,0 +1,213 @@
+//! How the engine is told to work: by a settings file, and by options that go before it.
+
+use std::{path::Path, str::FromStr};
+
+use serde::Deserialize;
+
+use super::ConfigError;
+use crate::{
+    engine::EngineSettings,
+    types::{ComputeLimit, PriorityFee, Stage, TransactionVersion},
+};
+
+/// What a settings file holds, or the options of a command line. What is absent is left as it is.
+///
+/// The file is TOML; every key can be left out:
+///
+/// ```toml
+/// transaction_version = "v1"       # or "v0"; by default v1 where the cluster has it
+/// bundles_in_flight = 64           # bundles that are worked on at a time
+/// transactions_in_flight = 64      # transactions of one bundle that are on their way at a time
+/// attempts = 5                     # tries after errors that may pass
+/// coalesce = false                 # whether a bundle that waits gives way to a newer one of its accounts
+/// share_transactions = true        # whether small bundles of a changeset share transactions
+///
+/// [commit]                         # likewise [prepare], [finalize] and [cleanup]
+/// compute = "table"                # or "simulate", or a number of compute units, in quotes
+/// priority_fee = "p75:100000"      # the 75th percentile of recent fees, at most 100,000; or a price, in quotes
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EngineOptions {
+    /// The transaction format: `v0` or `v1`.
+    pub transaction_version: Option<TransactionVersion>,
+    /// See [`EngineSettings::bundles_in_flight`].
+    pub bundles_in_flight: Option<usize>,
+    /// See [`EngineSettings::transactions_in_flight`].
+    pub transactions_in_flight: Option<usize>,
+    /// See [`EngineSettings::attempts`].
+    pub attempts: Option<u32>,
+    /// See [`EngineSettings::coalesce`].
+    pub coalesce: Option<bool>,
+    /// See [`EngineSettings::share_transactions`].
+    pub share_transactions: Option<bool>,
+    /// Limits and fees of what creates, writes and seals buffers.
+    #[serde(default)]
+    pub prepare: BudgetOptions,
+    /// Those of what applies or stages bundles.
+    #[serde(default)]
+    pub commit: BudgetOptions,
+    /// Those of what applies staged bundles.
+    #[serde(default)]
+    pub finalize: BudgetOptions,
+    /// Those of what closes buffers.
+    #[serde(default)]
+    pub cleanup: BudgetOptions,
+}
+
+/// Limits and fees of one stage.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetOptions {
+    /// `table`, `simulate` or a number of compute units.
+    pub compute: Option<String>,
+    /// A price in micro-lamports per compute unit, or `pN:CAP`.
+    pub priority_fee: Option<String>,
+}
+
+/// A value for one stage (`commit=simulate`) or for all of them (`simulate`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageOption<T> {
+    /// The stage; `None` for all.
+    pub stage: Option<Stage>,
+    /// The value.
+    pub value: T,
+}
+
+impl<T: FromStr> FromStr for StageOption<T>
+where
+    ConfigError: From<T::Err>,
+{
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let Some((stage, value)) = text.split_once('=') else {
+            return Ok(Self { stage: None, value: text.parse()? });
+        };
+        let found = Stage::ALL.into_iter().find(|found| found.as_str() == stage);
+        Ok(Self {
+            stage: Some(found.ok_or_else(|| ConfigError::Stage(stage.to_owned()))?),
+            value: value.parse()?,
+        })
+    }
+}
+
+impl EngineOptions {
+    /// Reads a settings file.
+    ///
+    /// # Errors
+    /// [`ConfigError::SettingsFile`] if it can't be read, [`ConfigError::Settings`] names the key that is wrong.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|source| ConfigError::SettingsFile { path: path.to_owned(), source })?;
+        let refuse = |reason: String| ConfigError::Settings { path: path.to_owned(), reason };
+        let options: Self = toml::from_str(&text).map_err(|error| refuse(error.to_string()))?;
+        for stage in Stage::ALL {
+            let budget = options.budget(stage);
+            let at = |key: &str, error: &dyn std::fmt::Display| {
+                refuse(format!("`{key}` of [{}]: {error}", stage.as_str()))
+            };
+            if let Some(text) = &budget.compute {
+                text.parse::<ComputeLimit>().map_err(|error| at("compute", &error))?;
+            }
+            if let Some(text) = &budget.priority_fee {
+                text.parse::<PriorityFee>().map_err(|error| at("priority_fee", &error))?;
+            }
+        }
+        Ok(options)
+    }
+
+    const fn budget(&self, stage: Stage) -> &BudgetOptions {
+        match stage {
+            Stage::Prepare => &self.prepare,
+            Stage::Commit => &self.commit,
+            Stage::Finalize => &self.finalize,
+            Stage::Cleanup => &self.cleanup,
+        }
+    }
+
+    /// Puts what is there into `settings`.
+    ///
+    /// # Errors
+    /// [`ConfigError::Budget`] if a limit or a fee is none.
+    pub fn apply(&self, settings: &mut EngineSettings) -> Result<(), ConfigError> {
+        settings.version = self.transaction_version.or(settings.version);
+        let numbers = [
+            (self.bundles_in_flight, &mut settings.bundles_in_flight),
+            (self.transactions_in_flight, &mut settings.transactions_in_flight),
+        ];
+        for (option, setting) in numbers {
+            *setting = option.unwrap_or(*setting);
+        }
+        settings.attempts = self.attempts.unwrap_or(settings.attempts);
+        settings.coalesce = self.coalesce.unwrap_or(settings.coalesce);
+        settings.share_transactions = self.share_transactions.unwrap_or(settings.share_transactions);
+        for stage in Stage::ALL {
+            let (option, budget) = (self.budget(stage), settings.budgets.of_mut(stage));
+            if let Some(text) = &option.compute {
+                budget.compute = text.parse()?;
+            }
+            if let Some(text) = &option.priority_fee {
+                budget.priority_fee = text.parse()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> Result<EngineOptions, ConfigError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.toml");
+        std::fs::write(&path, text).unwrap();
+        EngineOptions::load(&path)
+    }
+
+    #[test]
+    fn a_settings_file_changes_what_it_names_and_nothing_else() {
+        let text = "transaction_version = \"v0\"\ncoalesce = true\n[commit]\ncompute = \"simulate\"\n\
+                    priority_fee = \"p50:7\"\n[prepare]\ncompute = \"5000\"\n";
+        let mut settings = EngineSettings::default();
+        load(text).unwrap().apply(&mut settings).unwrap();
+        assert_eq!((settings.version, settings.coalesce), (Some(TransactionVersion::V0), true));
+        assert_eq!(settings.budgets.commit.compute, ComputeLimit::Simulate);
+        let fee = PriorityFee::Percentile { percentile: 50, cap: 7 };
+        assert_eq!(settings.budgets.commit.priority_fee, fee);
+        assert_eq!(settings.budgets.prepare.compute, ComputeLimit::Fixed(5_000));
+        assert_eq!(settings.budgets.cleanup, Default::default());
+        assert_eq!(settings.attempts, EngineSettings::default().attempts);
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_settings_file_is_named() {
+        let cases = [
+            ("colaesce = true", "unknown field `colaesce`"),
+            ("[comit]", "unknown field `comit`"),
+            ("[commit]\ncompute = \"much\"", "`compute` of [commit]: `much` is no compute-unit limit"),
+            (
+                "[cleanup]\npriority_fee = \"p101:1\"",
+                "`priority_fee` of [cleanup]: `p101:1` is no priority fee",
+            ),
+            ("transaction_version = \"v2\"", "unknown variant `v2`"),
+            ("attempts = -1", "invalid value"),
+        ];
+        for (text, expected) in cases {
+            let error = load(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        assert!(matches!(EngineOptions::load(Path::new("/none")), Err(ConfigError::SettingsFile { .. })));
+    }
+
+    #[test]
+    fn an_option_is_for_one_stage_or_for_all() {
+        let parse = |text: &str| text.parse::<StageOption<ComputeLimit>>();
+        assert_eq!(parse("simulate").unwrap(), StageOption { stage: None, value: ComputeLimit::Simulate });
+        let commit = StageOption { stage: Some(Stage::Commit), value: ComputeLimit::Fixed(9) };
+        assert_eq!(parse("commit=9").unwrap(), commit);
+        assert!(matches!(parse("comit=9"), Err(ConfigError::Stage(stage)) if stage == "comit"));
+        assert!(matches!(parse("commit="), Err(ConfigError::Budget(_))));
+    }
+}

@@ -1,0 +1,64 @@
+//! How the engine works, and who signs.
+
+use std::{sync::Arc, time::Duration};
+
+use solana_keypair::Keypair;
+use solana_signer::Signer;
+
+use crate::types::{Budgets, TransactionVersion};
+
+/// How the engine works.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineSettings {
+    /// Bundles that are worked on at a time.
+    pub bundles_in_flight: usize,
+    /// Transactions of one bundle that are on their way at a time.
+    pub transactions_in_flight: usize,
+    /// How often a bundle is planned anew after an error that may pass. While the node is out of reach, it goes on without
+    /// end: only the chain can tell what became of a bundle.
+    pub attempts: u32,
+    /// Wait before the second attempt; it doubles with each one, up to 10 s.
+    pub first_retry_delay: Duration,
+    /// The transaction format to use; by default v1 where the cluster has it.
+    pub version: Option<TransactionVersion>,
+    /// How transactions are limited and paid for, by stage.
+    pub budgets: Budgets,
+    /// Whether a bundle that waits for its turn gives way to a newer one that commits all of its accounts.
+    pub coalesce: bool,
+    /// Whether small bundles of a changeset share transactions.
+    pub share_transactions: bool,
+    /// Whether to ask for what each transaction cost: one more request per transaction.
+    pub record_costs: bool,
+}
+
+impl Default for EngineSettings {
+    fn default() -> Self {
+        Self {
+            bundles_in_flight: 64,
+            transactions_in_flight: 64,
+            attempts: 5,
+            first_retry_delay: Duration::from_millis(250),
+            version: None,
+            budgets: Budgets::default(),
+            coalesce: false,
+            share_transactions: true,
+            record_costs: true,
+        }
+    }
+}
+
+/// Who signs.
+#[derive(Clone)]
+pub struct Signers {
+    /// Pays fees and rent.
+    pub payer: Arc<Keypair>,
+    /// The authority that the accounts are delegated to. May be the payer.
+    pub authority: Arc<Keypair>,
+}
+
+impl std::fmt::Debug for Signers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (payer, authority) = (self.payer.pubkey(), self.authority.pubkey());
+        f.debug_struct("Signers").field("payer", &payer).field("authority", &authority).finish()
+    }
+}
