@@ -94,9 +94,11 @@ impl fmt::Display for CommandError {
 
 impl From<committor_client::EngineError> for CommandError {
     fn from(error: committor_client::EngineError) -> Self {
-        use committor_client::EngineError;
+        use committor_client::{EngineError, engine::tables::TableError};
         let kind = match &error {
             EngineError::Changeset(_) | EngineError::Missing(_) => Kind::Usage,
+            EngineError::Table(TableError::Unknown(_)) => Kind::Usage,
+            error if error.is_outage() => Kind::Cluster,
             EngineError::Chain(_) => Kind::Cluster,
             EngineError::Store(_) | EngineError::StoreInUse { .. } | EngineError::Lock { .. } => Kind::Store,
             _ => Kind::Other,

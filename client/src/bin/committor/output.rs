@@ -275,7 +275,8 @@ fn signatures(signatures: &[String]) -> String {
     }
 }
 
-fn table<const N: usize>(header: [&str; N]) -> Table {
+/// A table with a header.
+pub fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
     // One line below the header is enough.
@@ -284,7 +285,8 @@ fn table<const N: usize>(header: [&str; N]) -> Table {
     table
 }
 
-fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
+/// Columns of numbers.
+pub fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
     for column in columns {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
