@@ -21,7 +21,7 @@ pub enum TableError {
         step: TableStep,
         /// Why.
         #[source]
-        source: ChainError,
+        source: Box<ChainError>,
     },
     /// The cluster makes no slots.
     #[error("the cluster did not get past slot {slot} in {} s", .after.as_secs())]

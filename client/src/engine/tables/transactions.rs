@@ -86,7 +86,7 @@ impl<C: Chain> Tables<C> {
         if let Some(outcome) = outcome {
             self.inner.store.table_settled(signature, outcome).await?;
         }
-        Ok(landed.map_err(|source| TableError::Transaction { table, step, source })?)
+        Ok(landed.map_err(|source| TableError::Transaction { table, step, source: Box::new(source) })?)
     }
 
     /// Whether a transaction of these instructions is short enough.
