@@ -519,6 +519,25 @@ async fn what_a_bundle_reserved_is_released_once_it_has_ended_also_after_a_crash
     assert!(matches!(tables.reserve(nobody, &keys(0..1)).await, Err(EngineError::Store(_))));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_payer_pays_and_gets_the_rent_back_and_the_authority_needs_no_lamports() {
+    let world = World::new().await;
+    let authority = Arc::new(Keypair::new());
+    let signers = Signers { payer: world.authority.clone(), authority: authority.clone() };
+    let chain = Arc::new(world.rpc());
+    let tables = Tables::new(chain.clone(), world.store(), signers, World::settings());
+    // More than one transaction's worth, so that it is made and extended.
+    let table = tables.reserve(named("a"), &keys(0..60)).await.unwrap()[0].address;
+    let found = chain.tables_of(&authority.pubkey()).await.unwrap();
+    assert_eq!(found.into_iter().map(|(address, _)| address).collect::<Vec<_>>(), [table]);
+    assert_eq!(chain.tables_of(&world.authority.pubkey()).await.unwrap(), []);
+    tables.release(named("a")).await.unwrap();
+    tables.close_unused().await.unwrap();
+    assert_eq!(tables.closed().await.unwrap(), [table]);
+    world.check_all_closed("in the end").await;
+    assert_eq!(chain.accounts(&[authority.pubkey()]).await.unwrap(), [None]);
+}
+
 #[tokio::test]
 async fn the_store_keeps_a_table_with_its_first_transaction_and_closes_none_that_is_needed() {
     let folder = tempfile::tempdir().unwrap();
