@@ -177,7 +177,8 @@ impl<C: Chain> Tables<C> {
     }
 
     /// The tables that serve a set of addresses now, as few as a greedy choice finds, the most useful first. Addresses that
-    /// are in none are simply not served. To rely on an address, reserve it.
+    /// are in none are simply not served. To rely on an address, reserve it. Before anything else was asked of this manager,
+    /// it knows no tables: [`Self::reconcile`] first.
     pub fn tables_for(&self, keys: &[Address]) -> Vec<LookupTable> {
         self.book().cover(&keys.iter().copied().collect())
     }
@@ -191,10 +192,9 @@ impl<C: Chain> Tables<C> {
         Ok(self.inner.store.release_keys(holder).await?)
     }
 
-    /// Does the upkeep again and again, without end: for a task that ends when it is cancelled.
+    /// Does the upkeep at once and then again and again, without end: for a task that ends when it is cancelled.
     pub async fn run(&self) {
         loop {
-            tokio::time::sleep(self.inner.settings.upkeep_interval).await;
             match self.maintain().await {
                 Ok(upkeep) => upkeep.failed.iter().for_each(|(table, error)| {
                     tracing::warn!(%table, error = super::error::chain_of(error), "a lookup table is tried again later");
@@ -203,6 +203,7 @@ impl<C: Chain> Tables<C> {
                     tracing::warn!(error = super::error::chain_of(&error), "lookup tables are looked after later");
                 }
             }
+            tokio::time::sleep(self.inner.settings.upkeep_interval).await;
         }
     }
 
