@@ -163,6 +163,12 @@ pub trait Chain: Send + Sync + 'static {
         addresses: &[Address],
     ) -> impl Future<Output = Result<Vec<Option<AccountHeader>>, ChainError>> + Send;
 
+    /// All address lookup tables of an authority, with their accounts.
+    fn tables_of(
+        &self,
+        authority: &Address,
+    ) -> impl Future<Output = Result<Vec<(Address, Account)>, ChainError>> + Send;
+
     /// What accounts must hold.
     fn rent(&self) -> impl Future<Output = Result<Rent, ChainError>> + Send;
 

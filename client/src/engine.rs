@@ -16,12 +16,15 @@ mod round;
 mod scheduler;
 mod settings;
 mod shared;
+pub mod tables;
 mod ticket;
 mod verify;
 
 use std::{fs::File, future::Future, sync::Arc, time::Duration};
 
+use committor_sdk::address;
 use solana_address::Address;
+use solana_signer::Signer;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -36,7 +39,7 @@ pub use verify::{Mismatch, Verification};
 use crate::{
     chain::{Chain, RpcChain},
     store::{BundleReport, ChangesetReport, Store},
-    types::{BundleKey, Changeset, ChangesetId},
+    types::{BundleKey, Changeset, ChangesetId, LookupTable, TableHolder, TransactionVersion},
 };
 use bundle::Runner;
 use scheduler::{Message, Scheduler};
@@ -100,6 +103,22 @@ impl<C: Chain> Drop for Inner<C> {
     }
 }
 
+/// Closes lookup tables that nobody needs, from when there are any.
+async fn upkeep_of_tables<C: Chain>(runner: Runner<C>, cancelled: CancellationToken) {
+    let upkeep = async {
+        let none = runner
+            .store
+            .tables(runner.signers.authority.pubkey())
+            .await
+            .is_ok_and(|tables| tables.is_empty());
+        if none {
+            runner.tables_needed.notified().await;
+        }
+        runner.tables.run().await;
+    };
+    cancelled.run_until_cancelled(upkeep).await;
+}
+
 impl Committor<RpcChain> {
     /// Starts to describe a committor.
     pub fn builder() -> Builder {
@@ -137,6 +156,7 @@ impl<C: Chain> Committor<C> {
             (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
         let task = Scheduler::new(runner.clone(), scheduler.clone(), tasks.clone(), cancelled.clone());
         tasks.spawn(task.run(messages));
+        tasks.spawn(upkeep_of_tables(runner.clone(), cancelled.clone()));
         // The scheduler ends only when it is cancelled.
         let _ = scheduler.send(Message::Submit { bundles: unfinished, done: None });
         Ok(Self { inner: Arc::new(Inner { runner, scheduler, tasks, closing, cancelled, _lock: lock }) })
@@ -191,6 +211,36 @@ impl<C: Chain> Committor<C> {
         let (changeset, bundles) = inner.runner.store.accept_then(changeset, refusals, submit).await?;
         let refused = refused.into_iter().map(|refused| (refused.id, refused.error)).collect();
         Ok(Ticket { changeset, bundles, refused, store: inner.runner.store.clone(), finished })
+    }
+
+    /// Makes lookup tables for accounts ahead of time, so that no v0 bundle that commits to them has to wait for one. They
+    /// are kept until [`Self::release`] is called with the same name. Returns the tables; none where transactions are v1,
+    /// which use none, and nothing is spent then.
+    ///
+    /// # Errors
+    /// [`EngineError::Table`] if the tables can't be made.
+    pub async fn reserve(&self, name: &str, accounts: &[Address]) -> Result<Vec<LookupTable>, EngineError> {
+        let runner = &self.inner.runner;
+        if runner.transaction_version().await? == TransactionVersion::V1 {
+            return Ok(Vec::new());
+        }
+        let keys: Vec<Address> =
+            accounts.iter().flat_map(|account| [*account, address::record(account)]).collect();
+        runner.tables_needed.notify_one();
+        runner.tables.reserve(TableHolder::Named(name.to_owned()), &keys).await
+    }
+
+    /// Gives up what was reserved under a name. Tables that nobody needs any more are closed in the background.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] if it could not be written.
+    pub async fn release(&self, name: &str) -> Result<(), EngineError> {
+        self.inner.runner.tables.release(TableHolder::Named(name.to_owned())).await
+    }
+
+    /// The lookup tables of the authority.
+    pub fn tables(&self) -> &tables::Tables<C> {
+        &self.inner.runner.tables
     }
 
     /// Applies what a bundle has staged. When this returns, that it is to be applied is on disk. If it can't be applied for

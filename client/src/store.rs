@@ -9,6 +9,7 @@ mod migrations;
 mod read;
 mod reader;
 mod report;
+mod tables;
 mod write;
 mod writer;
 
@@ -21,6 +22,7 @@ use solana_signature::Signature;
 pub use error::StoreError;
 use reader::Readers;
 pub use report::{BundleReport, ChangesetReport, ChangesetSummary, CommitReport, StepReport};
+pub use tables::{SeenTable, StoredTable, TableTransaction};
 use writer::Writer;
 
 use crate::types::{

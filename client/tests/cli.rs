@@ -27,7 +27,7 @@ use world::{ASSETS, Localnet, World, json};
 fn help_is_what_it_was() {
     let world = World::new();
     assert_snapshot!("help", world.show(&["--help"]));
-    for command in ["commit", "finalize", "status", "resume", "localnet", "demo", "bench"] {
+    for command in ["commit", "finalize", "status", "resume", "tables", "localnet", "demo", "bench"] {
         assert_snapshot!(format!("help_{command}"), world.show(&[command, "--help"]));
     }
     assert_snapshot!("help_bench_plan", world.show(&["bench", "plan", "--help"]));

@@ -187,7 +187,7 @@ async fn files_that_are_no_store_of_ours_are_refused_by_name_and_left_untouched(
     let sql = rusqlite::Connection::open(path("newer")).unwrap();
     sql.execute_batch("PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     drop(sql);
-    assert!(matches!(refused(&path("newer")), StoreError::Newer { found: 99, known: 2, .. }));
+    assert!(matches!(refused(&path("newer")), StoreError::Newer { found: 99, known: 3, .. }));
 
     let missing = Store::open(&path("no/such/folder/s.db")).unwrap_err();
     assert!(matches!(missing, StoreError::Open { .. }));

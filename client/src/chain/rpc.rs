@@ -4,14 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use solana_account::Account;
-use solana_account_decoder_client_types::UiAccount;
+use solana_account_decoder_client_types::{UiAccount, UiAccountEncoding};
 use solana_address::Address;
 use solana_hash::Hash;
 use solana_rpc_client::{nonblocking::rpc_client::RpcClient, rpc_client::RpcClientConfig};
 use solana_rpc_client_api::{
-    config::RpcSimulateTransactionConfig,
-    response::{RpcPrioritizationFee, RpcSimulateTransactionResult},
+    config::{RpcAccountInfoConfig, RpcProgramAccountsConfig, RpcSimulateTransactionConfig},
+    filter::{Memcmp, RpcFilterType},
+    response::{RpcKeyedAccount, RpcPrioritizationFee, RpcSimulateTransactionResult},
 };
+use solana_sdk_ids::address_lookup_table;
 use solana_signature::Signature;
 use solana_transaction::versioned::VersionedTransaction;
 use solana_transaction_status_client_types::{UiTransactionEncoding, option_serializer::OptionSerializer};
@@ -33,6 +35,9 @@ use super::{
 const MAX_FEE_ACCOUNTS: usize = 128;
 /// The feature gate of v1 transactions.
 const V1_FEATURE: Address = Address::from_str_const("txv1aq4pp281K9um3tnPgkfX8UqtFT6wcVW3hNezGLL");
+/// Where a lookup table names its authority: after its kind (4 bytes), its deactivation slot and the slot of its last
+/// extension (8 each), where that began (1), and that there is an authority (1).
+const TABLE_AUTHORITY_OFFSET: usize = 22;
 /// Owner of feature-gate accounts.
 const FEATURE_PROGRAM: Address = Address::from_str_const("Feature111111111111111111111111111111111111");
 
@@ -144,6 +149,32 @@ impl Chain for RpcChain {
         };
         let accounts = self.node.accounts(addresses, false).await?;
         accounts.into_iter().map(|account| account.map(decode).transpose()).collect()
+    }
+
+    async fn tables_of(&self, authority: &Address) -> Result<Vec<(Address, Account)>, ChainError> {
+        const METHOD: &str = "getProgramAccounts";
+        // The byte before the authority says that there is one: a frozen table has none, and may have any bytes there.
+        let names = [&[1], authority.as_ref()].concat();
+        let filter = RpcFilterType::Memcmp(Memcmp::new_raw_bytes(TABLE_AUTHORITY_OFFSET - 1, names));
+        let config = RpcProgramAccountsConfig {
+            filters: Some(vec![filter]),
+            account_config: RpcAccountInfoConfig {
+                encoding: Some(UiAccountEncoding::Base64Zstd),
+                commitment: Some(self.node.commitment),
+                min_context_slot: self.node.seen(),
+                ..RpcAccountInfoConfig::default()
+            },
+            ..RpcProgramAccountsConfig::default()
+        };
+        let params = json!([address_lookup_table::ID.to_string(), config]);
+        let found: Vec<RpcKeyedAccount> = self.node.call(METHOD, params, Needs::default()).await?;
+        let decode = |found: RpcKeyedAccount| {
+            let unreadable = |found| ChainError::Nonsense { method: METHOD, found, expected: "accounts" };
+            let address = found.pubkey.parse().map_err(|_| unreadable(found.pubkey.clone()))?;
+            let account = found.account.to_account();
+            Ok((address, account.ok_or_else(|| unreadable("an account that can't be decoded".to_owned()))?))
+        };
+        found.into_iter().map(decode).collect()
     }
 
     async fn rent(&self) -> Result<Rent, ChainError> {

@@ -1,13 +1,17 @@
 //! One bundle, from its turn to its end.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use committor_sdk::delegation;
+use committor_sdk::{address, delegation};
 use solana_account::Account;
 use solana_address::Address;
 use solana_signature::Signature;
 use tokio::{
-    sync::{Mutex, broadcast},
+    sync::{Mutex, Notify, broadcast},
     time::Instant,
 };
 
@@ -15,15 +19,16 @@ use super::{
     EngineError, EngineSettings, Event, Signers,
     error::{chain_of, reason},
     round::Round,
+    tables::{TableError, Tables},
 };
 use crate::{
     chain::Chain,
     plan::{
-        AccountFacts, BundleFacts, BundlePlan, CommitPlan, PlanContext, RentSchedule, plan_bundle,
+        AccountFacts, BundleFacts, BundlePlan, CommitPlan, PlanContext, RentSchedule, TableNeed, plan_bundle,
         plan_cleanup, plan_finalize,
     },
     store::{BundleEnd, CommitDecision, Store, StoredBundle},
-    types::{BundleKey, BundleStatus, CommitMode, ComputeLimit, Stage},
+    types::{BundleKey, BundleStatus, CommitMode, ComputeLimit, Stage, TableHolder, TransactionVersion},
 };
 
 /// The longest wait between attempts.
@@ -38,9 +43,15 @@ pub(super) struct Runner<C> {
     pub(super) events: broadcast::Sender<Event>,
     /// The cluster's rent, and when it was asked for.
     pub(super) rent: Arc<Mutex<Option<(Instant, RentSchedule)>>>,
+    /// The lookup tables of v0 transactions.
+    pub(super) tables: Tables<C>,
+    /// Told when lookup tables are made: from then on they need upkeep.
+    pub(super) tables_needed: Arc<Notify>,
+    /// Bundles that have reserved addresses in lookup tables.
+    reserved: Arc<std::sync::Mutex<HashSet<BundleKey>>>,
 }
 
-impl<C> Runner<C> {
+impl<C: Chain> Runner<C> {
     pub(super) fn new(
         chain: Arc<C>,
         store: Store,
@@ -48,7 +59,9 @@ impl<C> Runner<C> {
         settings: EngineSettings,
         events: broadcast::Sender<Event>,
     ) -> Self {
-        Self { chain, store, signers, settings, events, rent: Arc::default() }
+        let tables = Tables::new(chain.clone(), store.clone(), signers.clone(), settings.tables);
+        let (rent, tables_needed, reserved) = (Arc::default(), Arc::default(), Arc::default());
+        Self { chain, store, signers, settings, events, rent, tables, tables_needed, reserved }
     }
 }
 
@@ -61,6 +74,9 @@ impl<C> Clone for Runner<C> {
             settings: self.settings,
             events: self.events.clone(),
             rent: self.rent.clone(),
+            tables: self.tables.clone(),
+            tables_needed: self.tables_needed.clone(),
+            reserved: self.reserved.clone(),
         }
     }
 }
@@ -129,6 +145,7 @@ impl<C: Chain> Runner<C> {
             }
         };
         self.record_costs(key).await;
+        self.release_tables(key).await;
         if let Err(error) = self.store.end(key, end).await {
             // It stays unfinished, and the next start takes it up.
             tracing::error!(bundle = %key, error = chain_of(&error), "could not record the end of a bundle");
@@ -161,6 +178,11 @@ impl<C: Chain> Runner<C> {
             }
             self.tell(Event::Retrying { bundle: bundle.key, reason: chain_of(&error) });
             delay.wait().await;
+            if error.is_lost_table()
+                && let Err(error) = self.tables.reconcile().await
+            {
+                tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not read lookup tables");
+            }
         }
     }
 
@@ -220,12 +242,10 @@ impl<C: Chain> Runner<C> {
         if let Some(proof) = self.landed(bundle, &facts, &context).await? {
             return Ok(proof);
         }
-        let (plan, context) = if bundle.status == BundleStatus::Finalizing {
-            (plan_finalize(&facts, &context)?, context)
-        } else {
+        if bundle.status != BundleStatus::Finalizing {
             self.add_bases(&mut facts, &context).await?;
-            self.plan(bundle.key, &facts, context).await?
-        };
+        }
+        let (plan, context) = self.plan(bundle, &facts, context).await?;
         let transactions = plan.transactions().count();
         self.tell(Event::Planned { bundle: bundle.key, transactions });
         if bundle.status != BundleStatus::Finalizing {
@@ -245,14 +265,49 @@ impl<C: Chain> Runner<C> {
         Ok(applied)
     }
 
-    /// The plan, and the context with the lookup tables that it needs.
+    /// The plan, and the context with the lookup tables that it needs: those that are missing are made, and kept for as
+    /// long as the bundle is worked on.
     async fn plan(
         &self,
-        _key: BundleKey,
+        bundle: &StoredBundle,
         facts: &BundleFacts,
-        context: PlanContext,
+        mut context: PlanContext,
     ) -> Result<(BundlePlan, PlanContext), EngineError> {
-        Ok((plan_bundle(facts, &context)?, context))
+        let plan = if bundle.status == BundleStatus::Finalizing { plan_finalize } else { plan_bundle };
+        if context.version == TransactionVersion::V0 {
+            let accounts = facts.accounts.iter().map(|account| account.account);
+            let keys: Vec<Address> =
+                accounts.flat_map(|account| [account, address::record(&account)]).collect();
+            context.tables = self.tables.tables_for(&keys);
+        }
+        let planned = plan(facts, &context)?;
+        let TableNeed::Missing(addresses) = &planned.tables else { return Ok((planned, context)) };
+        self.tables_needed.notify_one();
+        self.lock_reserved().insert(bundle.key);
+        context.tables = self.tables.reserve(TableHolder::Bundle(bundle.key), addresses).await?;
+        let planned = plan(facts, &context)?;
+        match &planned.tables {
+            // The same facts name the same accounts: nothing can be missing that was reserved.
+            TableNeed::Missing(left) => {
+                Err(EngineError::Table(TableError::NoRoom { left: left.len(), attempts: 1 }))
+            }
+            TableNeed::None | TableNeed::Ready(_) => Ok((planned, context)),
+        }
+    }
+
+    fn lock_reserved(&self) -> MutexGuard<'_, HashSet<BundleKey>> {
+        // Every change is one insert or one remove, so a panic elsewhere leaves it whole.
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives up what a bundle has reserved in lookup tables. Where that fails, the tables' own upkeep does it later.
+    async fn release_tables(&self, key: BundleKey) {
+        if !self.lock_reserved().remove(&key) {
+            return;
+        }
+        if let Err(error) = self.tables.release(TableHolder::Bundle(key)).await {
+            tracing::warn!(bundle = %key, error = chain_of(&error), "could not release lookup tables");
+        }
     }
 
     /// Whether an earlier attempt has landed. If so, closes the buffers that it left.

@@ -8,6 +8,7 @@ use solana_signature::Signature;
 use solana_transaction_error::TransactionError;
 use thiserror::Error;
 
+use super::tables::TableError;
 use crate::{
     chain::ChainError,
     plan::{CompileError, PlanError},
@@ -39,6 +40,9 @@ pub enum EngineError {
         #[source]
         source: ChainError,
     },
+    /// Lookup tables failed.
+    #[error("lookup tables failed")]
+    Table(#[from] TableError),
     /// There is no plan.
     #[error("the bundle can't be planned")]
     Plan(#[from] PlanError),
@@ -76,7 +80,10 @@ impl EngineError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Chain(error) => error.is_transient(),
-            Self::Transaction { stage, source } => source.is_transient() || is_stale(*stage, source),
+            Self::Table(error) => error.is_transient(),
+            Self::Transaction { stage, source } => {
+                source.is_transient() || is_stale(*stage, source) || self.is_lost_table()
+            }
             Self::Store(error) => error.is_transient(),
             Self::Plan(error) => error.is_transient(),
             Self::Changeset(error) => error.is_transient(),
@@ -103,6 +110,7 @@ impl EngineError {
                 "give it more compute units (`--compute`), or those that simulation finds (`--compute simulate`)",
             ),
             Self::Chain(error) | Self::Transaction { source: error, .. } => hint_of_chain(error),
+            Self::Table(error) => error.hint(),
             Self::Compile(_) => Some("split the bundle, or leave out its actions"),
             Self::Sign(_) => Some("check the keypairs (`--keypair`, `--fee-payer`)"),
             Self::Task(_) => Some("start again; what is in the store goes on"),
@@ -134,6 +142,28 @@ impl EngineError {
         )
     }
 
+    /// Whether a lookup table is not what it was when the transaction was planned.
+    pub(super) fn is_lost_table(&self) -> bool {
+        use TransactionError::{
+            AddressLookupTableNotFound, InvalidAddressLookupTableData, InvalidAddressLookupTableIndex,
+            InvalidAddressLookupTableOwner,
+        };
+        let failure = match self {
+            Self::Transaction {
+                source: ChainError::Failed { failure, .. } | ChainError::Refused { failure, .. },
+                ..
+            } => failure,
+            _ => return false,
+        };
+        matches!(
+            failure.error,
+            AddressLookupTableNotFound
+                | InvalidAddressLookupTableData
+                | InvalidAddressLookupTableIndex
+                | InvalidAddressLookupTableOwner
+        )
+    }
+
     /// Whether the accounts are not what the bundle was made for any more.
     pub(super) const fn is_obsolete(&self) -> bool {
         matches!(
@@ -151,6 +181,7 @@ impl EngineError {
     pub const fn signature(&self) -> Option<Signature> {
         match self {
             Self::Chain(error) | Self::Transaction { source: error, .. } => error.signature(),
+            Self::Table(error) => error.signature(),
             Self::Missing(_)
             | Self::Changeset(_)
             | Self::Store(_)
@@ -168,6 +199,7 @@ impl EngineError {
     pub fn is_outage(&self) -> bool {
         match self {
             Self::Chain(error) | Self::Transaction { source: error, .. } => error.is_outage(),
+            Self::Table(error) => error.is_outage(),
             _ => false,
         }
     }
@@ -185,7 +217,7 @@ fn hint_of_chain(error: &ChainError) -> Option<&'static str> {
         TransactionError::AccountNotFound
         | TransactionError::InsufficientFundsForFee
         | TransactionError::InsufficientFundsForRent { .. } => Some("give the fee payer more lamports"),
-        _ => None,
+        _ => Some(error.hint()),
     }
 }
 

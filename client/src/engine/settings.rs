@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use solana_keypair::Keypair;
 use solana_signer::Signer;
 
+use super::tables::TableSettings;
 use crate::types::{Budgets, TransactionVersion};
 
 /// How the engine works.
@@ -27,6 +28,8 @@ pub struct EngineSettings {
     pub coalesce: bool,
     /// Whether small bundles of a changeset share transactions.
     pub share_transactions: bool,
+    /// How lookup tables are managed; only v0 transactions use them.
+    pub tables: TableSettings,
     /// Whether to ask for what each transaction cost: one more request per transaction.
     pub record_costs: bool,
 }
@@ -42,6 +45,7 @@ impl Default for EngineSettings {
             budgets: Budgets::default(),
             coalesce: false,
             share_transactions: true,
+            tables: TableSettings::default(),
             record_costs: true,
         }
     }

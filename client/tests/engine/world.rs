@@ -123,6 +123,10 @@ impl Chain for FaultyChain {
         faulty!(self, self.inner.headers(addresses))
     }
 
+    async fn tables_of(&self, authority: &Address) -> Result<Vec<(Address, Account)>, ChainError> {
+        faulty!(self, self.inner.tables_of(authority))
+    }
+
     async fn rent(&self) -> Result<Rent, ChainError> {
         faulty!(self, self.inner.rent())
     }

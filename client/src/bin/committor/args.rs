@@ -78,6 +78,7 @@ pub enum Command {
     Finalize(Finalize),
     Status(Status),
     Resume(Resume),
+    Tables(crate::tables::Tables),
     Localnet(Localnet),
     Demo(Demo),
     Bench(Bench),

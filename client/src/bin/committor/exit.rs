@@ -100,13 +100,16 @@ impl fmt::Display for CommandError {
 
 impl From<committor_client::EngineError> for CommandError {
     fn from(error: committor_client::EngineError) -> Self {
-        use committor_client::EngineError;
+        use committor_client::{EngineError, engine::tables::TableError};
         let kind = match &error {
             EngineError::Changeset(_) | EngineError::Missing(_) => Kind::Usage,
+            EngineError::Table(TableError::Unknown(_)) => Kind::Usage,
+            error if error.is_outage() => Kind::Cluster,
             EngineError::Chain(_) => Kind::Cluster,
             EngineError::ShuttingDown => Kind::Interrupted,
             EngineError::Store(_) | EngineError::StoreInUse { .. } | EngineError::Lock { .. } => Kind::Store,
-            EngineError::Transaction { .. }
+            EngineError::Table(_)
+            | EngineError::Transaction { .. }
             | EngineError::Plan(_)
             | EngineError::Compile(_)
             | EngineError::Sign(_)

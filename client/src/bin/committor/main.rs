@@ -12,6 +12,7 @@ mod output;
 mod progress;
 mod resume;
 mod status;
+mod tables;
 
 use std::process::ExitCode;
 
@@ -45,6 +46,7 @@ async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
         Command::Finalize(command) => finalize::run(&args.global, command).await,
         Command::Status(command) => status::run(&args.global, command).await,
         Command::Resume(command) => resume::run(&args.global, command).await,
+        Command::Tables(command) => tables::run(&args.global, command).await,
         Command::Localnet(command) => localnet::run(&args.global, command).await,
         Command::Demo(command) => demo::run(&args.global, command).await,
         Command::Bench(command) => bench::run(&args.global, command),
