@@ -284,7 +284,7 @@ impl<C: Chain> Runner<C> {
         let TableNeed::Missing(addresses) = &planned.tables else { return Ok((planned, context)) };
         self.tables_needed.notify_one();
         self.lock_reserved().insert(bundle.key);
-        context.tables = self.tables.reserve(TableHolder::Bundle(bundle.key), addresses).await?;
+        context.tables = self.tables.reserve_together(TableHolder::Bundle(bundle.key), addresses).await?;
         let planned = plan(facts, &context)?;
         match &planned.tables {
             // The same facts name the same accounts: nothing can be missing that was reserved.

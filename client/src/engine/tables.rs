@@ -22,6 +22,7 @@ use std::{
 };
 
 use solana_address::Address;
+use solana_address_lookup_table_interface::state::LOOKUP_TABLE_MAX_ADDRESSES;
 use solana_signer::Signer;
 use tokio::time::Instant;
 
@@ -91,6 +92,8 @@ struct Inner<C> {
     slots: tokio::sync::Mutex<()>,
     /// Addresses whose reservations wait for their turn: who has it takes them along.
     wanted: Mutex<BTreeSet<Address>>,
+    /// Likewise, sets of addresses that are each to be in one table.
+    wanted_together: Mutex<Vec<BTreeSet<Address>>>,
     /// Held as long as this process works on the store, if nothing else sees to that.
     _lock: Option<File>,
 }
@@ -115,7 +118,8 @@ impl<C: Chain> Tables<C> {
         lock: Option<File>,
     ) -> Self {
         let work = tokio::sync::Mutex::new(Work { in_doubt: true });
-        let (book, wanted, slots) = (Mutex::default(), Mutex::default(), tokio::sync::Mutex::new(()));
+        let (book, wanted, wanted_together) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let slots = tokio::sync::Mutex::new(());
         Self {
             inner: Arc::new(Inner {
                 chain,
@@ -126,6 +130,7 @@ impl<C: Chain> Tables<C> {
                 work,
                 slots,
                 wanted,
+                wanted_together,
                 _lock: lock,
             }),
         }
@@ -145,12 +150,7 @@ impl<C: Chain> Tables<C> {
         keys: &[Address],
     ) -> Result<Vec<LookupTable>, EngineError> {
         let keys: BTreeSet<Address> = keys.iter().copied().collect();
-        if !self.book().loaded {
-            let mut work = self.inner.work.lock().await;
-            if !self.book().loaded {
-                self.reconcile_with(&mut work).await?;
-            }
-        }
+        self.load().await?;
         // Before anything is looked up: from here on no table that has them is closed for lack of use.
         self.inner.store.reserve_keys(holder, keys.iter().copied().collect()).await?;
         let attempts = self.inner.settings.attempts.max(1);
@@ -174,6 +174,60 @@ impl<C: Chain> Tables<C> {
             }
         }
         Ok(self.book().cover(&keys))
+    }
+
+    /// As [`Self::reserve`], in a single table: a transaction that is full to the last byte has no room to name another one.
+    /// Addresses that lie scattered over several tables are put into one once more. More than one table can hold are
+    /// reserved as by [`Self::reserve`].
+    ///
+    /// # Errors
+    /// As [`Self::reserve`].
+    pub async fn reserve_together(
+        &self,
+        holder: TableHolder,
+        keys: &[Address],
+    ) -> Result<Vec<LookupTable>, EngineError> {
+        let wanted: BTreeSet<Address> = keys.iter().copied().collect();
+        if wanted.len() > LOOKUP_TABLE_MAX_ADDRESSES {
+            return self.reserve(holder, keys).await;
+        }
+        self.load().await?;
+        self.inner.store.reserve_keys(holder, wanted.iter().copied().collect()).await?;
+        let attempts = self.inner.settings.attempts.max(1);
+        let mut attempt = 0;
+        loop {
+            let usable_after = self.book().together(&wanted);
+            match usable_after {
+                Some(None) => return Ok(self.book().cover(&wanted)),
+                Some(Some(slot)) => {
+                    let _turn = self.inner.slots.lock().await;
+                    let now = self.wait_past(slot).await?;
+                    self.book().reached(now);
+                    continue;
+                }
+                None if attempt == attempts => {
+                    return Err(TableError::NoRoom { left: wanted.len(), attempts }.into());
+                }
+                None => attempt += 1,
+            }
+            match self.bring_together(wanted.clone()).await {
+                Err(error) if error.is_transient() && !error.is_outage() && attempt < attempts => {
+                    tracing::debug!(error = super::error::chain_of(&error), "trying lookup tables again");
+                }
+                result => result?,
+            }
+        }
+    }
+
+    /// Reads store and chain, if that has not been done yet.
+    async fn load(&self) -> Result<(), EngineError> {
+        if !self.book().loaded {
+            let mut work = self.inner.work.lock().await;
+            if !self.book().loaded {
+                self.reconcile_with(&mut work).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The tables that serve a set of addresses now, as few as a greedy choice finds, the most useful first. Addresses that
@@ -215,6 +269,22 @@ impl<C: Chain> Tables<C> {
         batch.extend(missing);
         let missing = self.book().missing(&batch);
         if missing.is_empty() { Ok(()) } else { self.make_room(&mut work, &missing).await }
+    }
+
+    /// Has a set of addresses put into one table. Whose turn it is takes along the sets of all who wait for theirs.
+    async fn bring_together(&self, keys: BTreeSet<Address>) -> Result<(), EngineError> {
+        self.wanted_together().push(keys.clone());
+        let mut work = self.inner.work.lock().await;
+        let mut sets = std::mem::take(&mut *self.wanted_together());
+        if !sets.contains(&keys) {
+            sets.push(keys);
+        }
+        sets.retain(|keys| self.book().together(keys).is_none());
+        if sets.is_empty() { Ok(()) } else { self.make_room_together(&mut work, &sets).await }
+    }
+
+    fn wanted_together(&self) -> MutexGuard<'_, Vec<BTreeSet<Address>>> {
+        self.inner.wanted_together.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until transactions can use these addresses. `false` if one of them is in no table any more.

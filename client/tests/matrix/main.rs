@@ -26,7 +26,7 @@ use model::{Cell, Expected, Finalize, Way};
 use world::{Desk, World};
 
 /// Whether the engine makes lookup tables. While it does not, the cells that need one are left out.
-const TABLES: bool = false;
+const TABLES: bool = true;
 /// Cells that are worked on at a time.
 const CELLS_IN_FLIGHT: usize = 32;
 

@@ -45,6 +45,15 @@ impl Table {
     }
 }
 
+/// What has to be done to have sets of addresses each in one table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Arrangement {
+    /// What tables that exist lack.
+    pub(super) extensions: BTreeMap<Address, BTreeSet<Address>>,
+    /// What new tables have to hold.
+    pub(super) created: Vec<BTreeSet<Address>>,
+}
+
 /// All tables, closed ones too: their addresses can't be used again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Book {
@@ -116,6 +125,45 @@ impl Book {
         after.into_iter().filter(|(entry, _)| !usable.contains(*entry)).map(|(_, slot)| slot).max()
     }
 
+    /// Whether one table has all of these addresses, and after which slot they can be used if not now.
+    pub(super) fn together(&self, keys: &BTreeSet<Address>) -> Option<Option<u64>> {
+        let has_all = |entries: &[Address]| {
+            let entries: BTreeSet<&Address> = entries.iter().collect();
+            keys.iter().all(|key| entries.contains(key))
+        };
+        let holding = self.tables.values().filter(|table| table.serves() && has_all(&table.stored.entries));
+        let after = holding.map(|table| (!has_all(table.usable())).then_some(table.extended_slot));
+        // Now comes before any slot.
+        after.min()
+    }
+
+    /// Where sets of addresses can each be in one table: what existing tables have to be extended by, and what new ones have
+    /// to hold.
+    pub(super) fn arrange(&self, sets: &[BTreeSet<Address>]) -> Arrangement {
+        let mut extensions: BTreeMap<Address, BTreeSet<Address>> = BTreeMap::new();
+        let mut created: Vec<BTreeSet<Address>> = Vec::new();
+        let rooms = self.rooms();
+        for set in sets {
+            let target = rooms.iter().find_map(|(address, room)| {
+                let held: BTreeSet<&Address> = self.tables.get(address)?.stored.entries.iter().collect();
+                let mut added = extensions.get(address).cloned().unwrap_or_default();
+                added.extend(set.iter().filter(|key| !held.contains(key)));
+                (added.len() <= *room).then_some((*address, added))
+            });
+            if let Some((address, added)) = target {
+                extensions.insert(address, added);
+                continue;
+            }
+            let fits =
+                |table: &&mut BTreeSet<Address>| table.union(set).count() <= LOOKUP_TABLE_MAX_ADDRESSES;
+            match created.iter_mut().find(fits) {
+                Some(table) => table.extend(set),
+                None => created.push(set.clone()),
+            }
+        }
+        Arrangement { extensions, created }
+    }
+
     /// Notes that the chain has reached a slot.
     pub(super) fn reached(&mut self, slot: u64) {
         for table in self.tables.values_mut().filter(|table| table.extended_slot < slot) {
@@ -180,6 +228,24 @@ mod tests {
             references: 0,
         };
         Table { stored, usable: entries.len(), extended_slot: 0, refused: false }
+    }
+
+    #[test]
+    fn sets_of_addresses_go_each_into_one_table() {
+        let full: Vec<u16> = (100..100 + LOOKUP_TABLE_MAX_ADDRESSES as u16).collect();
+        let book = book([table(1, &[10, 11]), table(2, &full[..250]), table(3, &full)]);
+        assert_eq!(book.together(&keys(&[10, 11])), Some(None));
+        assert_eq!(book.together(&keys(&[10, 100])), None, "they are in two tables");
+        // The fullest table that has room for all of a set takes it, also what is in another one already.
+        let arranged = book.arrange(&[keys(&[10, 100]), keys(&[20, 21, 22, 23, 24, 25, 26])]);
+        assert_eq!(arranged.created, [] as [BTreeSet<Address>; 0]);
+        let expected = [(key(1), keys(&[20, 21, 22, 23, 24, 25, 26])), (key(2), keys(&[10]))];
+        assert_eq!(arranged.extensions, BTreeMap::from(expected));
+        // What no table has room for makes new ones, as few as take the sets whole.
+        let large: Vec<u16> = (1_000..1_200).collect();
+        let other: Vec<u16> = (2_000..2_200).collect();
+        let arranged = super::Book::default().arrange(&[keys(&large), keys(&other), keys(&[5])]);
+        assert_eq!(arranged.created.iter().map(BTreeSet::len).collect::<Vec<_>>(), [201, 200]);
     }
 
     fn book(tables: impl IntoIterator<Item = Table>) -> Book {

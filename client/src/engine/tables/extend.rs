@@ -11,7 +11,7 @@ use solana_address_lookup_table_interface::{
 use solana_instruction::Instruction;
 use solana_signer::Signer;
 
-use super::{TableError, Tables, Work, error::is_stale};
+use super::{TableError, Tables, Work, book::Arrangement, error::is_stale};
 use crate::{chain::Chain, engine::EngineError, types::TableStep};
 
 /// Extensions of one table that are on their way at a time: as many as fill it.
@@ -28,14 +28,7 @@ impl<C: Chain> Tables<C> {
         work: &mut Work,
         keys: &BTreeSet<Address>,
     ) -> Result<(), EngineError> {
-        let rooms = self.book().rooms();
-        if work.in_doubt {
-            self.reconcile_with(work).await?;
-        } else {
-            // Someone else may have extended or closed them since.
-            let rooms: BTreeSet<Address> = rooms.into_iter().map(|(table, _)| table).collect();
-            self.observe(|table| rooms.contains(&table.address), &[]).await?;
-        }
+        self.refresh_rooms(work).await?;
         // Whatever interrupts this, the chain has to be asked how far it came.
         work.in_doubt = true;
         let mut missing: Vec<Address> = self.book().missing(keys).into_iter().collect();
@@ -53,6 +46,35 @@ impl<C: Chain> Tables<C> {
         }
         work.in_doubt = false;
         Ok(())
+    }
+
+    /// Puts sets of addresses each into one table.
+    pub(super) async fn make_room_together(
+        &self,
+        work: &mut Work,
+        sets: &[BTreeSet<Address>],
+    ) -> Result<(), EngineError> {
+        self.refresh_rooms(work).await?;
+        // Whatever interrupts this, the chain has to be asked how far it came.
+        work.in_doubt = true;
+        let Arrangement { extensions, created } = self.book().arrange(sets);
+        for (table, keys) in extensions {
+            self.extend(table, &keys.into_iter().collect::<Vec<_>>()).await?;
+        }
+        for keys in created {
+            self.create(&keys.into_iter().collect::<Vec<_>>()).await?;
+        }
+        work.in_doubt = false;
+        Ok(())
+    }
+
+    /// Reads the tables that can be extended back: someone else may have extended or closed them since.
+    async fn refresh_rooms(&self, work: &mut Work) -> Result<(), EngineError> {
+        if work.in_doubt {
+            return self.reconcile_with(work).await;
+        }
+        let rooms: BTreeSet<Address> = self.book().rooms().into_iter().map(|(table, _)| table).collect();
+        self.observe(|table| rooms.contains(&table.address), &[]).await
     }
 
     /// Extends a table by as many transactions as it takes, all at once: in which order they land does not matter, since
