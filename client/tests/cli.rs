@@ -30,6 +30,7 @@ fn help_is_what_it_was() {
     for command in ["commit", "finalize", "status", "resume", "tables", "localnet", "demo", "bench"] {
         assert_snapshot!(format!("help_{command}"), world.show(&[command, "--help"]));
     }
+    assert_snapshot!("help_bench_in_flight", world.show(&["bench", "in-flight", "--help"]));
     assert_snapshot!("help_bench_plan", world.show(&["bench", "plan", "--help"]));
 }
 

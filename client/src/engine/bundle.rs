@@ -84,6 +84,13 @@ impl<C> Clone for Runner<C> {
 /// The transaction that applied a bundle, if it is known.
 type Proof = Option<Signature>;
 
+/// A bundle that was found applied, or staged.
+struct Applied {
+    proof: Proof,
+    /// Whether its buffers are known to be closed, as far as they are to be.
+    is_tidy: bool,
+}
+
 /// What the chain says about a bundle.
 enum Outcome {
     Landed(Proof),
@@ -113,7 +120,11 @@ impl<C: Chain> Runner<C> {
                 return;
             }
         };
-        let end = match self.attempts(&bundle).await {
+        let applied = self.attempts(&bundle).await;
+        if applied.as_ref().is_ok_and(|applied| !applied.is_tidy) {
+            self.clean_up(&bundle).await;
+        }
+        let end = match applied.map(|applied| applied.proof) {
             Ok(proof) if stage_of(&bundle) == Stage::Commit && bundle.mode == CommitMode::Stage => {
                 BundleEnd::Staged(proof)
             }
@@ -154,13 +165,13 @@ impl<C: Chain> Runner<C> {
     }
 
     /// Tries until the bundle has landed, or is certain not to.
-    async fn attempts(&self, bundle: &StoredBundle) -> Result<Proof, EngineError> {
+    async fn attempts(&self, bundle: &StoredBundle) -> Result<Applied, EngineError> {
         let mut left = self.settings.attempts.max(1);
         let mut delay = Backoff(self.settings.first_retry_delay);
         let mut simulate = false;
         loop {
             let error = match self.attempt(bundle, simulate).await {
-                Ok(proof) => return Ok(proof),
+                Ok(applied) => return Ok(applied),
                 Err(error) => error,
             };
             // Limits from the table may be too low for programs that nobody has measured.
@@ -172,7 +183,7 @@ impl<C: Chain> Runner<C> {
             }
             if !(error.is_transient() || try_simulated) || left == 0 {
                 return match self.outcome(bundle).await {
-                    Some(proof) => Ok(proof),
+                    Some(proof) => Ok(Applied { proof, is_tidy: false }),
                     None => Err(error),
                 };
             }
@@ -206,8 +217,8 @@ impl<C: Chain> Runner<C> {
     async fn look(&self, bundle: &StoredBundle) -> Result<Outcome, EngineError> {
         // The height first: what is not found below may have landed before it, but not after.
         let height = self.chain.block_height().await?;
-        let (context, facts) = tokio::try_join!(self.context(&[]), self.facts(bundle))?;
-        if let Some(proof) = self.landed(bundle, &facts, &context).await? {
+        let facts = self.facts(bundle).await?;
+        if let Some(proof) = self.landed(bundle, &facts).await? {
             return Ok(Outcome::Landed(proof));
         }
         let open = self.store.open_transactions(bundle.key, stage_of(bundle)).await?;
@@ -215,32 +226,33 @@ impl<C: Chain> Runner<C> {
         Ok(if may_land { Outcome::MayLand } else { Outcome::NotLanded })
     }
 
-    /// Closes the buffers of a bundle that failed, so that their rent comes back.
+    /// Closes what buffers a bundle has left, so that their rent comes back. Where that fails as often as a bundle is tried,
+    /// they stay: nothing else depends on it.
     async fn clean_up(&self, bundle: &StoredBundle) {
-        match tokio::try_join!(self.context(&[]), self.facts(bundle)) {
-            Ok((context, facts)) => self.close_buffers(bundle.key, &facts, &context).await,
-            Err(error) => {
-                tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not look for buffers")
+        let mut delay = Backoff(self.settings.first_retry_delay);
+        for left in (0..self.settings.attempts.max(1)).rev() {
+            let Err(error) = self.close_buffers(bundle).await else { return };
+            tracing::warn!(bundle = %bundle.key, left, error = chain_of(&error), "could not close buffers");
+            if left > 0 {
+                delay.wait().await;
             }
         }
     }
 
-    /// Closes the buffers that exist. Where that fails they stay: nothing else depends on it.
-    async fn close_buffers(&self, key: BundleKey, facts: &BundleFacts, context: &PlanContext) {
-        let cleanup = plan_cleanup(facts, context);
-        if cleanup.is_empty() {
-            return;
+    async fn close_buffers(&self, bundle: &StoredBundle) -> Result<(), EngineError> {
+        let (context, facts) = tokio::try_join!(self.context(&[]), self.facts(bundle))?;
+        let cleanup = plan_cleanup(&facts, &context);
+        if !cleanup.is_empty() {
+            self.round(Round::of(bundle.key, cleanup), &context).await?;
         }
-        if let Err(error) = self.round(Round::of(key, cleanup), context).await {
-            tracing::warn!(bundle = %key, error = chain_of(&error), "could not close buffers");
-        }
+        Ok(())
     }
 
-    async fn attempt(&self, bundle: &StoredBundle, simulate: bool) -> Result<Proof, EngineError> {
+    async fn attempt(&self, bundle: &StoredBundle, simulate: bool) -> Result<Applied, EngineError> {
         let accounts: Vec<Address> = bundle.commits.iter().map(|commit| commit.account).collect();
         let (context, mut facts) = tokio::try_join!(self.context(&accounts), self.facts(bundle))?;
-        if let Some(proof) = self.landed(bundle, &facts, &context).await? {
-            return Ok(proof);
+        if let Some(proof) = self.landed(bundle, &facts).await? {
+            return Ok(Applied { proof, is_tidy: false });
         }
         if bundle.status != BundleStatus::Finalizing {
             self.add_bases(&mut facts, &context).await?;
@@ -251,13 +263,14 @@ impl<C: Chain> Runner<C> {
         if bundle.status != BundleStatus::Finalizing {
             self.store.decide(bundle.key, decisions(&plan)).await?;
         }
-        let mut applied = None;
+        let mut applied = Applied { proof: None, is_tidy: true };
         for round in plan.rounds {
             match self.round(Round { simulate, ..Round::of(bundle.key, round) }, &context).await {
-                Ok(proof) => applied = applied.or(proof),
+                Ok(proof) => applied.proof = applied.proof.or(proof),
                 // It is applied; what is left of its buffers can be closed at any time.
-                Err(error) if applied.is_some() => {
+                Err(error) if applied.proof.is_some() => {
                     tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not close buffers");
+                    applied.is_tidy = false;
                 }
                 Err(error) => return Err(error),
             }
@@ -310,7 +323,7 @@ impl<C: Chain> Runner<C> {
         }
     }
 
-    /// Whether an earlier attempt has landed. If so, closes the buffers that it left.
+    /// Whether an earlier attempt has landed.
     ///
     /// One commit that is its account's last proves it for the whole bundle, which lands as one. If another committor has
     /// committed since, or the account is not delegated any more, the recorded transactions prove it.
@@ -318,7 +331,6 @@ impl<C: Chain> Runner<C> {
         &self,
         bundle: &StoredBundle,
         facts: &BundleFacts,
-        context: &PlanContext,
     ) -> Result<Option<Proof>, EngineError> {
         let mut proof = None;
         let open = self.store.open_transactions(bundle.key, stage_of(bundle)).await?;
@@ -334,11 +346,7 @@ impl<C: Chain> Runner<C> {
             _ => account.has_landed(),
         });
         let landed = proof.is_some() || by_record || (!open.is_empty() && self.handed_back(facts).await?);
-        if !landed {
-            return Ok(None);
-        }
-        self.close_buffers(bundle.key, facts, context).await;
-        Ok(Some(proof))
+        Ok(landed.then_some(proof))
     }
 
     /// Whether accounts that a bundle was to hand back are their owner programs' again, with its states in them: then

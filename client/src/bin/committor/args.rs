@@ -266,6 +266,21 @@ pub struct Bench {
 #[derive(Debug, Subcommand)]
 pub enum Benchmark {
     Plan(BenchPlan),
+    InFlight(BenchInFlight),
+}
+
+/// Measure what lands per second, by the number of bundles that are worked on at a time
+#[derive(Debug, clap::Args)]
+pub struct BenchInFlight {
+    /// How often each number is measured; the median is shown
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeats: u32,
+    /// Bundles that each run lands
+    #[arg(long, value_name = "COUNT", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub bundles: u32,
+    /// Numbers of bundles at a time
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,4,16,64,128,256,512")]
+    pub in_flight: Vec<usize>,
 }
 
 /// Measure planning per account, for changesets of 1 to 10,000 accounts

@@ -1,5 +1,6 @@
-//! Benchmarks of the library, without a cluster. Each prints figures and a ratio; none passes or fails by the clock.
+//! Benchmarks of the library, without a cluster of the caller's. Each prints figures and a ratio; none passes or fails by the clock.
 
+mod in_flight;
 mod plan;
 
 use crate::{
@@ -7,8 +8,9 @@ use crate::{
     exit::{CommandError, Kind},
 };
 
-pub fn run(global: &Global, command: &Bench) -> Result<Kind, CommandError> {
+pub async fn run(global: &Global, command: &Bench) -> Result<Kind, CommandError> {
     match &command.benchmark {
+        Benchmark::InFlight(options) => in_flight::run(global, options).await,
         Benchmark::Plan(options) => plan::run(global, options),
     }
 }

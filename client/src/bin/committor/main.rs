@@ -49,6 +49,6 @@ async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
         Command::Tables(command) => tables::run(&args.global, command).await,
         Command::Localnet(command) => localnet::run(&args.global, command).await,
         Command::Demo(command) => demo::run(&args.global, command).await,
-        Command::Bench(command) => bench::run(&args.global, command),
+        Command::Bench(command) => bench::run(&args.global, command).await,
     }
 }
