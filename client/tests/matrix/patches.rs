@@ -6,7 +6,7 @@ use committor_client::{CommitMode, types::TransactionVersion};
 use futures::{StreamExt, stream};
 
 use crate::{
-    CELLS_IN_FLIGHT, Task,
+    CELLS_IN_FLIGHT, TURN, Task,
     model::{Cell, Finalize, Way},
     world::World,
 };
@@ -89,6 +89,7 @@ impl Change {
 async fn small_changes_of_long_states() {
     let tasks: Vec<(Task, Change)> =
         CHANGES.into_iter().enumerate().map(|(number, change)| change.task(number)).collect();
+    let _turn = TURN.lock().await;
     let world = World::new(tasks.iter().map(|(task, _)| task.genesis())).await;
     let checks = stream::iter(&tasks).map(async |(task, change)| {
         let (strategy, transactions) = change.expected;
