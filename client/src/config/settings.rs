@@ -16,7 +16,7 @@ use crate::{
 ///
 /// ```toml
 /// transaction_version = "v1"       # or "v0"; by default v1 where the cluster has it
-/// bundles_in_flight = 64           # bundles that are worked on at a time
+/// bundles_in_flight = 128          # bundles that are worked on at a time
 /// transactions_in_flight = 64      # transactions of one bundle that are on their way at a time
 /// attempts = 5                     # tries after errors that may pass
 /// coalesce = false                 # whether a bundle that waits gives way to a newer one of its accounts

@@ -11,7 +11,8 @@ use crate::types::{Budgets, TransactionVersion};
 /// How the engine works.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineSettings {
-    /// Bundles that are worked on at a time.
+    /// Bundles that are worked on at a time. The default is the smallest number that lands as many per second as any: see
+    /// `docs/performance.md`.
     pub bundles_in_flight: usize,
     /// Transactions of one bundle that are on their way at a time.
     pub transactions_in_flight: usize,
@@ -37,7 +38,7 @@ pub struct EngineSettings {
 impl Default for EngineSettings {
     fn default() -> Self {
         Self {
-            bundles_in_flight: 64,
+            bundles_in_flight: 128,
             transactions_in_flight: 64,
             attempts: 5,
             first_retry_delay: Duration::from_millis(250),

@@ -147,7 +147,7 @@ pub struct Engine {
     /// Let a bundle that waits give way to a newer one of its accounts
     #[arg(long)]
     pub coalesce: bool,
-    /// Bundles that are worked on at a time [default: 64]
+    /// Bundles that are worked on at a time [default: 128]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     pub bundles_in_flight: Option<u16>,
     /// How long an interrupted command waits for what is on its way, in seconds
