@@ -105,15 +105,15 @@ impl<'a> Delegated<'a> {
         &self,
         builder: &mut TransactionBuilder,
         upload: &Upload,
-        ranges: usize,
+        (kind, ranges): (PayloadKind, usize),
         context: &PlanContext,
     ) -> Result<(), PlanError> {
         let (authority, account, buffer) = (context.authority, self.account, upload.buffer);
         let record = self.record;
         let accounts = delegation::CommitBuffer { authority, account, record, buffer };
         let (session, nonce, commit_id) = (self.session(), self.nonce()?.0, self.commit_id.0);
-        let args = delegation::CommitBufferArgs { session, nonce, commit_id, kind: upload.kind.code() };
-        let cost = match upload.kind {
+        let args = delegation::CommitBufferArgs { session, nonce, commit_id, kind: kind.code() };
+        let cost = match kind {
             PayloadKind::State => ComputeUnits::commit(self.state.len()),
             PayloadKind::Patch => ComputeUnits::patch(ranges, upload.payload_len()),
         };
@@ -126,13 +126,14 @@ impl<'a> Delegated<'a> {
         &self,
         builder: &mut TransactionBuilder,
         upload: &Upload,
+        kind: PayloadKind,
         context: &PlanContext,
     ) -> Result<(), PlanError> {
         let (authority, account, buffer) = (context.authority, self.account, upload.buffer);
         let record = self.record;
         let accounts = delegation::Stage { authority, account, record, buffer };
         let (session, nonce, commit_id) = (self.session(), self.nonce()?.0, self.commit_id.0);
-        let args = delegation::StageArgs { session, nonce, commit_id, kind: upload.kind.code() };
+        let args = delegation::StageArgs { session, nonce, commit_id, kind: kind.code() };
         builder.add(accounts.instruction(args), cost::STAGE);
         Ok(())
     }

@@ -169,7 +169,7 @@ impl<'a> Bundle<'a> {
             _ => (&self.prepared[index].state, PayloadKind::State, facts.state.clone()),
         };
         if cell.get().is_none() {
-            let upload = Upload::plan(facts, kind, payload, self.context)?;
+            let upload = Upload::of_commit(facts, kind, payload, self.context)?;
             return Ok(Some(cell.get_or_init(|| upload)));
         }
         Ok(cell.get())
@@ -364,6 +364,7 @@ impl<'a> Bundle<'a> {
                 account.add_growth(&mut builder, account.grow_steps(), context);
             }
             let patch = self.patch_of(index, *method);
+            let kind = PayloadKind::of(*method);
             let Some(upload) = self.upload(index, *method)? else {
                 match patch {
                     Some(patch) => account.add_commit_patch(&mut builder, patch, context)?,
@@ -386,9 +387,9 @@ impl<'a> Bundle<'a> {
             match mode {
                 CommitMode::Finalize => {
                     let ranges = patch.map_or(0, |patch| patch.ranges);
-                    account.add_commit_buffer(&mut builder, upload, ranges, context)?;
+                    account.add_commit_buffer(&mut builder, upload, (kind, ranges), context)?;
                 }
-                CommitMode::Stage => account.add_stage(&mut builder, upload, context)?,
+                CommitMode::Stage => account.add_stage(&mut builder, upload, kind, context)?,
                 CommitMode::Undelegate => account.add_undelegate_buffer(&mut builder, upload, context)?,
             }
             if form.close_inside {
@@ -544,7 +545,7 @@ fn cover(keys: &[solana_address::Address], tables: &[LookupTable]) -> Vec<Lookup
 }
 
 /// The calls of `seal`, each in a transaction of its own, in any order: each hashes the next segment.
-fn seal_transactions(index: usize, upload: &Upload, context: &PlanContext) -> Vec<PlannedTransaction> {
+pub(super) fn seal_transactions(index: usize, upload: &Upload, context: &PlanContext) -> Vec<PlannedTransaction> {
     let transactions = upload.seals.iter().zip(0u32..).map(|(seal, variant)| {
         let mut builder = TransactionBuilder::new(Stage::Prepare);
         builder.serves(index).loads(upload.account_len()).add(seal.clone(), upload.seal_cost());

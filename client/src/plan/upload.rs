@@ -16,7 +16,7 @@ use super::{
     AccountFacts, BufferFacts, ComputeUnits, PlanContext, PlanError, cost,
     transaction::{PlannedTransaction, TransactionBuilder, room_for_chunk},
 };
-use crate::types::{CommitId, Lamports, Stage};
+use crate::types::{CommitId, Lamports, Method, Stage};
 
 /// What a buffer's payload is to the delegation program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,14 @@ pub enum PayloadKind {
 }
 
 impl PayloadKind {
+    /// What a commit with this method has in its buffer.
+    pub(super) const fn of(method: Method) -> Self {
+        match method {
+            Method::Inline | Method::Buffer => Self::State,
+            Method::InlinePatch | Method::BufferPatch => Self::Patch,
+        }
+    }
+
     /// The number that the delegation program knows it by.
     pub(super) const fn code(self) -> u8 {
         match self {
@@ -51,79 +59,125 @@ pub fn buffer_seed(account: &Address, commit_id: CommitId, kind: PayloadKind, pa
     hash.iter().take(address::MAX_SEED_LEN / 2).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// How one commit's payload gets into a buffer.
+/// How a payload gets into a buffer.
 #[derive(Clone, Debug)]
 pub(super) struct Upload {
     /// The buffer's address.
     pub(super) buffer: Address,
-    /// What the payload is.
-    pub(super) kind: PayloadKind,
     /// The calls of `seal` that are still due.
     pub(super) seals: Vec<Instruction>,
     /// Lamports that go into the buffer.
     pub(super) rent: Lamports,
+    /// How the payload is cut into chunks.
+    pub(super) layout: ChunkLayout,
     payload: Arc<[u8]>,
     seed: String,
-    layout: ChunkLayout,
-    /// Chunks of an existing buffer that have not been written; `None` if there is no buffer yet.
-    missing: Option<Vec<u32>>,
-    /// Whether the first chunk fits the transaction that creates the buffer.
+    /// Whether nothing of it is on chain.
+    is_new: bool,
+    /// The chunks that have to be written, in order.
+    due: Vec<u32>,
+    /// Whether the first of them fits the transaction that creates the buffer.
     first_chunk_rides: bool,
 }
 
+/// Where a payload goes, and what is there already.
+pub(super) struct Destination<'a> {
+    /// The seed of the buffer's address.
+    pub(super) seed: String,
+    /// The delegated account that it is for, or the buffer itself: errors name it.
+    pub(super) subject: Address,
+    /// Lamports that the address holds without being a buffer.
+    pub(super) lamports: Lamports,
+    /// The buffer, if there is one.
+    pub(super) existing: Option<&'a BufferFacts>,
+}
+
+/// Whether bytes are all zero, as a buffer's are before they are written.
+pub(super) fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
 impl Upload {
-    /// Decides where and in which chunks a payload is uploaded.
-    pub(super) fn plan(
+    /// The upload of a commit's payload.
+    pub(super) fn of_commit(
         facts: &AccountFacts,
         kind: PayloadKind,
         payload: Arc<[u8]>,
         context: &PlanContext,
     ) -> Result<Self, PlanError> {
-        let account = facts.account;
-        let seed = buffer_seed(&account, facts.commit_id, kind, &payload);
+        let subject = facts.account;
+        let seed = buffer_seed(&subject, facts.commit_id, kind, &payload);
         let buffer = address::buffer(&context.authority, &seed)
-            .map_err(|source| PlanError::Seed { account, source })?;
+            .map_err(|source| PlanError::Seed { account: subject, source })?;
         let existing = facts.buffers.iter().find(|existing| existing.address == buffer);
+        let destination = Destination { seed, subject, lamports: Lamports(0), existing };
+        let bytes = payload.clone();
+        let due = move |layout: ChunkLayout| {
+            let is_due = |chunk: &u32| layout.chunk(*chunk).is_some_and(|range| !is_zero(&bytes[range]));
+            match existing {
+                Some(existing) => existing.missing.iter().copied().filter(is_due).collect(),
+                None => (0..layout.chunk_count()).filter(is_due).collect(),
+            }
+        };
+        Self::plan(destination, payload, due, context)
+    }
+
+    /// Decides in which chunks a payload is uploaded; `due` says which of them have to be written.
+    pub(super) fn plan(
+        destination: Destination<'_>,
+        payload: Arc<[u8]>,
+        due: impl FnOnce(ChunkLayout) -> Vec<u32>,
+        context: &PlanContext,
+    ) -> Result<Self, PlanError> {
+        let Destination { seed, subject, lamports, existing } = destination;
+        let buffer = address::buffer(&context.authority, &seed)
+            .map_err(|source| PlanError::Seed { account: subject, source })?;
         let layout = match existing {
             Some(existing) => {
                 ChunkLayout::new(existing.header.payload_len.into(), existing.header.chunk_size)
-                    .map_err(|source| PlanError::Layout { account, source })?
+                    .map_err(|source| PlanError::Layout { account: subject, source })?
             }
-            None => best_layout(account, payload.len(), &seed, buffer, context)?,
+            None => best_layout(subject, payload.len(), &seed, buffer, context)?,
         };
         let rent = match existing {
             Some(_) => Lamports(0),
-            None => context.rent.minimum(layout.account_len()),
+            None => context.rent.minimum(layout.account_len()).saturating_sub(lamports),
         };
-        let seals = seals_due(existing, &payload, buffer, layout, context);
-        let missing = existing.map(|existing| existing.missing.clone());
+        let due = due(layout);
+        let hashed = existing.filter(|_| due.is_empty()).map_or(0, |existing| existing.header.hashed_segments);
+        let sealed = existing.is_some_and(|existing| existing.sealed);
+        let seals = if sealed { Vec::new() } else { seals_due(hashed, &payload, buffer, layout, context) };
+        let is_new = existing.is_none();
         let mut upload =
-            Self { buffer, kind, seals, rent, payload, seed, layout, missing, first_chunk_rides: false };
-        upload.first_chunk_rides = upload.missing.is_none()
-            && layout.chunk_count() > 0
-            && upload.create(0, true, context)?.check(&context.payer).is_ok();
+            Self { buffer, seals, rent, payload, seed, layout, is_new, due, first_chunk_rides: false };
+        upload.first_chunk_rides =
+            is_new && !upload.due.is_empty() && upload.create(0, true, context)?.check(&context.payer).is_ok();
         Ok(upload)
     }
 
     /// Whether nothing of it is on chain.
     pub(super) const fn is_new(&self) -> bool {
-        self.missing.is_none()
+        self.is_new
+    }
+
+    /// The chunks that have transactions of their own.
+    fn alone(&self) -> &[u32] {
+        &self.due[usize::from(self.first_chunk_rides)..]
     }
 
     /// How many rounds of transactions it takes before the buffer can be sealed.
     pub(super) fn round_count(&self) -> usize {
-        match &self.missing {
-            Some(missing) => usize::from(!missing.is_empty()),
-            None => 1 + usize::from(self.layout.chunk_count() > u32::from(self.first_chunk_rides)),
-        }
+        usize::from(self.is_new) + usize::from(!self.alone().is_empty())
     }
 
     /// How many transactions it takes before the buffer can be sealed.
     pub(super) fn transaction_count(&self) -> usize {
-        match &self.missing {
-            Some(missing) => missing.len(),
-            None => 1 + (self.layout.chunk_count() - u32::from(self.first_chunk_rides)) as usize,
-        }
+        usize::from(self.is_new) + self.alone().len()
+    }
+
+    /// The chunks that have to be written.
+    pub(super) fn due(&self) -> &[u32] {
+        &self.due
     }
 
     /// The transactions that create the buffer of commit `index` and write it, by round, or what is left of them.
@@ -133,30 +187,28 @@ impl Upload {
         context: &PlanContext,
     ) -> Result<Vec<Vec<PlannedTransaction>>, PlanError> {
         let mut rounds = Vec::new();
-        let due: Vec<u32> = match &self.missing {
-            Some(missing) => missing.clone(),
-            None => {
-                rounds.push(vec![self.create(index, self.first_chunk_rides, context)?]);
-                (u32::from(self.first_chunk_rides)..self.layout.chunk_count()).collect()
-            }
-        };
-        if !due.is_empty() {
-            rounds.push(due.into_iter().map(|chunk| self.write(index, chunk, context)).collect());
+        if self.is_new {
+            rounds.push(vec![self.create(index, self.first_chunk_rides, context)?]);
+        }
+        if !self.alone().is_empty() {
+            rounds.push(self.alone().iter().map(|chunk| self.write(index, *chunk, context)).collect());
         }
         Ok(rounds)
     }
 
-    /// Adds all that brings a new buffer about to a transaction that does something else besides.
+    /// Adds all that is left to do before the buffer can be sealed.
     pub(super) fn add_all(
         &self,
         builder: &mut TransactionBuilder,
         context: &PlanContext,
     ) -> Result<(), PlanError> {
-        for instruction in self.create_instructions(context)? {
-            builder.add(instruction, cost::INIT);
+        if self.is_new {
+            for instruction in self.create_instructions(context)? {
+                builder.add(instruction, cost::INIT);
+            }
         }
-        for chunk in 0..self.layout.chunk_count() {
-            self.add_write(builder, chunk, context);
+        for chunk in &self.due {
+            self.add_write(builder, *chunk, context);
         }
         Ok(())
     }
@@ -187,8 +239,8 @@ impl Upload {
         for instruction in self.create_instructions(context)? {
             builder.add(instruction, cost::INIT);
         }
-        if with_chunk {
-            self.add_write(&mut builder, 0, context);
+        if with_chunk && let Some(chunk) = self.due.first() {
+            self.add_write(&mut builder, *chunk, context);
         }
         Ok(builder.build(context, 0))
     }
@@ -221,19 +273,15 @@ impl Upload {
     }
 }
 
+/// The calls of `seal` after `hashed` segments.
 fn seals_due(
-    existing: Option<&BufferFacts>,
+    hashed: u32,
     payload: &[u8],
     buffer: Address,
     layout: ChunkLayout,
     context: &PlanContext,
 ) -> Vec<Instruction> {
-    let hashed = match existing {
-        Some(existing) if existing.sealed => return Vec::new(),
-        Some(existing) if existing.missing.is_empty() => u64::from(existing.header.hashed_segments),
-        _ => 0,
-    };
-    let due = seal_calls(u64::from(layout.payload_len())).saturating_sub(hashed);
+    let due = seal_calls(u64::from(layout.payload_len())).saturating_sub(hashed.into());
     let seal = chunk_buffer::Seal { authority: context.authority, buffer };
     let digest = payload_digest(payload);
     (0..due).map(|_| seal.instruction(chunk_buffer::SealArgs { digest })).collect()
