@@ -86,7 +86,7 @@ async fn a_change_that_fails_halfway_leaves_nothing_and_its_neighbours_stay() {
         store.accept(bad, vec![]),
         store.accept(good, vec![])
     );
-    assert!(matches!(refused, Err(StoreError::Sqlite { doing: "accept a changeset", .. })));
+    assert!(matches!(refused, Err(StoreError::Database { doing: "accept a changeset", .. })));
     let keys = [first.unwrap().1[0].key, second.unwrap().1[0].key];
     let unfinished: Vec<_> = store.unfinished().await.unwrap().into_iter().map(|bundle| bundle.key).collect();
     assert_eq!(unfinished, keys);

@@ -1,62 +1,82 @@
 //! What goes wrong with a store.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use solana_address::Address;
 use thiserror::Error;
 
 use crate::types::{BundleKey, ChangesetId, IllegalTransition};
 
+/// What a database says.
+#[derive(Debug, Error)]
+pub enum DatabaseError {
+    /// SQLite's words.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+}
+
 /// What goes wrong with a store.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// The file can't be opened.
-    #[error("could not open the store {}", .path.display())]
+    /// It can't be opened.
+    #[error("could not open the store {store}")]
     Open {
-        /// The file.
-        path: PathBuf,
+        /// The store's file or URL.
+        store: String,
         /// Why.
         #[source]
-        source: rusqlite::Error,
+        source: DatabaseError,
+    },
+    /// The file is empty, but the log of its last changes is not: somebody emptied it.
+    #[error(
+        "the store {store} is empty, but the log beside it ({store}-wal) is not: something emptied the file"
+    )]
+    Emptied {
+        /// The store's file.
+        store: String,
     },
     /// A database of another application.
-    #[error("{} is a database of another application; name another file", .path.display())]
+    #[error("{store} is a database of another application; name another one")]
     Foreign {
-        /// The file.
-        path: PathBuf,
+        /// The store's file or URL.
+        store: String,
     },
     /// A store that a newer version made.
-    #[error("the store {} has schema version {found}, this program knows up to {known}; use a newer program", .path.display())]
+    #[error(
+        "the store {store} has schema version {found}, this program knows up to {known}; use a newer program"
+    )]
     Newer {
-        /// The file.
-        path: PathBuf,
-        /// The file's version.
+        /// The store's file or URL.
+        store: String,
+        /// The store's version.
         found: i64,
         /// The newest version known.
         known: i64,
     },
     /// A migration failed; the store is as it was before it.
-    #[error("could not migrate the store {} to schema version {version}", .path.display())]
+    #[error("could not migrate the store {store} to schema version {version}")]
     Migrate {
-        /// The file.
-        path: PathBuf,
+        /// The store's file or URL.
+        store: String,
         /// The version that could not be reached.
         version: i64,
         /// Why.
         #[source]
-        source: rusqlite::Error,
+        source: DatabaseError,
     },
-    /// The writer thread could not be started.
+    /// One of the store's threads could not be started.
     #[error("could not start the store's thread")]
     Thread(#[source] std::io::Error),
     /// A read or a write failed; nothing of it was done.
-    #[error("could not {doing}")]
-    Sqlite {
+    #[error("could not {doing} in the store {store}")]
+    Database {
         /// What was to be done.
         doing: &'static str,
+        /// The store's file or URL.
+        store: String,
         /// Why.
         #[source]
-        source: rusqlite::Error,
+        source: DatabaseError,
     },
     /// The writer thread is gone.
     #[error("could not {doing}: the store is closed")]
@@ -65,12 +85,15 @@ pub enum StoreError {
         doing: &'static str,
     },
     /// The group that this change was in could not be committed.
-    #[error("could not {doing}: {reason}")]
+    #[error("could not {doing} in the store {store}")]
     Commit {
         /// What was to be done.
         doing: &'static str,
-        /// SQLite's words, shared by all changes of the group.
-        reason: String,
+        /// The store's file or URL.
+        store: String,
+        /// Why: all changes of the group share it.
+        #[source]
+        source: Arc<DatabaseError>,
     },
     /// A bundle can't move that way.
     #[error(transparent)]
@@ -97,4 +120,61 @@ pub enum StoreError {
     /// There is no such bundle.
     #[error("the store has no bundle with the key {0}")]
     NoBundle(BundleKey),
+}
+
+impl From<DatabaseError> for StoreError {
+    /// The thread that does the work puts the right words in.
+    fn from(source: DatabaseError) -> Self {
+        Self::Database { doing: "use", store: String::new(), source }
+    }
+}
+
+impl StoreError {
+    /// Says what was to be done, and where, if only the database's error is known.
+    pub(super) fn doing(self, doing: &'static str, store: &str) -> Self {
+        match self {
+            Self::Database { source, .. } => Self::Database { doing, store: store.to_owned(), source },
+            other => other,
+        }
+    }
+
+    /// What can be done about it.
+    pub fn way_out(&self) -> Option<&'static str> {
+        match self {
+            Self::Open { source, .. } | Self::Migrate { source, .. } | Self::Database { source, .. } => {
+                source.way_out()
+            }
+            Self::Commit { source, .. } => source.way_out(),
+            Self::Emptied { .. } => Some(
+                "put the file back from a copy, with the log beside it, or move both away to begin with a new store",
+            ),
+            _ => None,
+        }
+    }
+}
+
+impl DatabaseError {
+    fn way_out(&self) -> Option<&'static str> {
+        use rusqlite::ErrorCode as Code;
+        let Self::Sqlite(rusqlite::Error::SqliteFailure(error, _)) = self else { return None };
+        match error.code {
+            Code::DiskFull => {
+                Some("free some space: nothing is lost, and what had not ended goes on at the next start")
+            }
+            // A file that may not grow is told as an error of the write itself.
+            Code::SystemIoFailure => Some(
+                "the disk did not do what it was told: look for a full disk, a quota, or errors in the system's log",
+            ),
+            Code::ReadOnly | Code::CannotOpen | Code::PermissionDenied => Some(
+                "the store's folder has to exist and be writable: SQLite keeps two more files beside the store",
+            ),
+            Code::DatabaseBusy | Code::DatabaseLocked => {
+                Some("another process holds the store: end it, or wait until it is done")
+            }
+            Code::DatabaseCorrupt | Code::NotADatabase => {
+                Some("the file is damaged or no store: put it back from a copy, or name another one")
+            }
+            _ => None,
+        }
+    }
 }

@@ -101,13 +101,18 @@ impl From<committor_client::EngineError> for CommandError {
             EngineError::Store(_) | EngineError::StoreInUse { .. } | EngineError::Lock { .. } => Kind::Store,
             _ => Kind::Other,
         };
-        Self::new(kind, error)
+        let way_out = match &error {
+            EngineError::Store(error) => error.way_out(),
+            _ => None,
+        };
+        way_out.into_iter().fold(Self::new(kind, error), Self::hint)
     }
 }
 
 impl From<committor_client::store::StoreError> for CommandError {
     fn from(error: committor_client::store::StoreError) -> Self {
-        Self::new(Kind::Store, error)
+        let way_out = error.way_out();
+        way_out.into_iter().fold(Self::new(Kind::Store, error), Self::hint)
     }
 }
 
