@@ -12,6 +12,7 @@ mod error;
 mod event;
 mod facts;
 mod queues;
+mod retention;
 mod round;
 mod scheduler;
 mod settings;
@@ -103,12 +104,16 @@ impl<C: Chain> Committor<C> {
     ) -> Result<Self, EngineError> {
         let unfinished = store.unfinished().await?;
         let (events, _) = broadcast::channel(EVENT_BUFFER);
+        let task_store = store.clone();
         let runner = Runner { chain: Arc::new(chain), store, signers, settings, events };
         let (scheduler, messages) = mpsc::unbounded_channel();
         let (tasks, closing, cancelled) =
             (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
         let task = Scheduler::new(runner.clone(), scheduler.clone(), tasks.clone(), cancelled.clone());
         tasks.spawn(task.run(messages));
+        if let Some(keep) = settings.keep {
+            tasks.spawn(retention::run(task_store, keep, cancelled.clone()));
+        }
         // The scheduler ends only when it is cancelled.
         let _ = scheduler.send(Message::Submit { bundles: unfinished, done: None });
         Ok(Self { inner: Arc::new(Inner { runner, scheduler, tasks, closing, cancelled, _lock: lock }) })

@@ -26,10 +26,12 @@
 
 mod action;
 mod error;
+mod find;
 mod migrations;
 mod read;
 mod reader;
 mod report;
+mod retention;
 mod sql;
 mod sqlite;
 mod write;
@@ -41,8 +43,10 @@ use solana_address::Address;
 use solana_signature::Signature;
 
 pub use error::{DatabaseError, StoreError};
+pub use find::{BundleFilter, Totals};
 use reader::{READERS, Readers};
 pub use report::{BundleReport, ChangesetReport, ChangesetSummary, CommitReport, StepReport};
+pub use retention::Pruned;
 use sql::{Durability, Sql};
 use writer::Writer;
 

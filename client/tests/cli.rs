@@ -100,7 +100,7 @@ impl Drop for Localnet {
 fn help_is_what_it_was() {
     let world = World::new();
     assert_snapshot!("help", world.show(&["--help"]));
-    for command in ["commit", "status", "resume", "localnet", "demo"] {
+    for command in ["commit", "status", "resume", "prune", "localnet", "demo"] {
         assert_snapshot!(format!("help_{command}"), world.show(&[command, "--help"]));
     }
 }

@@ -29,6 +29,8 @@ pub struct EngineSettings {
     pub share_transactions: bool,
     /// Whether to ask for what each transaction cost: one more request per transaction.
     pub record_costs: bool,
+    /// How long changesets that have ended are kept, with their states; by default for ever.
+    pub keep: Option<Duration>,
 }
 
 impl Default for EngineSettings {
@@ -43,6 +45,7 @@ impl Default for EngineSettings {
             coalesce: false,
             share_transactions: true,
             record_costs: true,
+            keep: None,
         }
     }
 }

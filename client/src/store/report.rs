@@ -23,6 +23,8 @@ pub struct ChangesetSummary {
     pub landed: u64,
     /// How many of them have failed.
     pub failed: u64,
+    /// How many of them gave way to newer ones.
+    pub superseded: u64,
 }
 
 /// Everything about a changeset.
@@ -42,6 +44,12 @@ pub struct BundleReport {
     /// Its key in the store.
     #[serde(skip)]
     pub key: BundleKey,
+    /// Its changeset.
+    #[serde(skip)]
+    pub changeset: ChangesetId,
+    /// When it moved last, in milliseconds since 1970.
+    #[serde(skip)]
+    pub updated_at_ms: i64,
     /// The caller's id.
     pub bundle: BundleId,
     /// How far it goes: `finalize`, `stage` or `undelegate`.
@@ -101,11 +109,9 @@ pub struct CommitReport {
     pub verified: bool,
 }
 
-pub(super) const CHANGESETS: &str = "SELECT changesets.id, created_at_ms, count(bundles.id),
-            count(*) FILTER (WHERE status = 'landed'), count(*) FILTER (WHERE status = 'failed')
-     FROM (SELECT * FROM changesets ORDER BY id DESC LIMIT ?1) AS changesets
-     LEFT JOIN bundles ON changeset = changesets.id
-     GROUP BY changesets.id, created_at_ms ORDER BY changesets.id DESC";
+pub(super) const CHANGESETS: &str = "SELECT id, created_at_ms FROM changesets ORDER BY id DESC LIMIT ?1";
+pub(super) const COUNTS: &str =
+    "SELECT changeset, status, bundles FROM changeset_counts WHERE changeset = ?1";
 pub(super) const HISTORY: &str = "SELECT bundle FROM commits WHERE account = ?1 ORDER BY id DESC LIMIT ?2";
 pub(super) const BUNDLE_COSTS: &str = "SELECT count(*), CAST(coalesce(sum(compute_units), 0) AS BIGINT),
             CAST(coalesce(sum(fee_lamports), 0) AS BIGINT)
@@ -119,16 +125,30 @@ pub(super) const COMMIT_COSTS: &str =
 
 pub(super) fn changesets(sql: &dyn Sql, limit: u32) -> Result<Vec<ChangesetSummary>, StoreError> {
     let rows = sql.query(CHANGESETS, params![i64::from(limit)])?;
+    let ids: Vec<_> =
+        rows.iter().map(|row| Ok(vec![row.int(0)?.into()])).collect::<Result<_, StoreError>>()?;
     let summary = |row: &Row| {
-        Ok(ChangesetSummary {
-            changeset: ChangesetId(row.number(0)?),
-            created_at_ms: row.int(1)?,
-            bundles: row.number(2)?,
-            landed: row.number(3)?,
-            failed: row.number(4)?,
-        })
+        let (changeset, created_at_ms) = (ChangesetId(row.number(0)?), row.int(1)?);
+        Ok(ChangesetSummary { changeset, created_at_ms, bundles: 0, landed: 0, failed: 0, superseded: 0 })
     };
-    rows.iter().map(summary).collect()
+    let mut summaries: Vec<ChangesetSummary> = rows.iter().map(summary).collect::<Result<_, StoreError>>()?;
+    // In the order of the changesets, several for each.
+    let mut at = 0;
+    for row in sql.query_each(COUNTS, &ids)? {
+        let (changeset, count) = (ChangesetId(row.number(0)?), row.number(2)?);
+        while summaries.get(at).is_some_and(|summary| summary.changeset != changeset) {
+            at += 1;
+        }
+        let Some(summary) = summaries.get_mut(at) else { break };
+        summary.bundles += count;
+        match parse_status(&row.text(1)?)? {
+            BundleStatus::Landed => summary.landed += count,
+            BundleStatus::Failed => summary.failed += count,
+            BundleStatus::Superseded => summary.superseded += count,
+            _ => (),
+        }
+    }
+    Ok(summaries)
 }
 
 pub(super) fn changeset(sql: &dyn Sql, id: Option<ChangesetId>) -> Result<ChangesetReport, StoreError> {
@@ -152,7 +172,8 @@ pub(super) fn history(sql: &dyn Sql, account: &Address, limit: u32) -> Result<Ve
 
 pub(super) fn bundle(sql: &dyn Sql, key: BundleKey) -> Result<BundleReport, StoreError> {
     let found = sql.first(
-        "SELECT bundle_id, mode, status, error, superseded_by FROM bundles WHERE id = ?1",
+        "SELECT bundle_id, mode, status, error, superseded_by, changeset, updated_at_ms
+         FROM bundles WHERE id = ?1",
         params![key.0],
     )?;
     let found = found.ok_or(StoreError::NoBundle(key))?;
@@ -164,6 +185,8 @@ pub(super) fn bundle(sql: &dyn Sql, key: BundleKey) -> Result<BundleReport, Stor
     let step = |row: &Row| Ok(StepReport { step: row.text(0)?, signature: row.signature(1)?.to_string() });
     Ok(BundleReport {
         key,
+        changeset: ChangesetId(found.number(5)?),
+        updated_at_ms: found.int(6)?,
         bundle: BundleId(found.number(0)?),
         mode: found.text(1)?,
         status: parse_status(&found.text(2)?)?,

@@ -183,3 +183,44 @@ fn in_transaction(
     }
     connection.commit()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sqlite;
+
+    /// What SQLite was told about syncing when a change was made.
+    async fn synchronous(writer: &Writer, durability: Durability) -> i64 {
+        let ask = |sql: &dyn Sql| Ok(sql.query("PRAGMA synchronous", &[])?[0].int(0)?);
+        writer.run("ask", durability, ask).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_group_is_synced_if_one_of_its_changes_has_to_survive_a_power_cut() {
+        const FULL: i64 = 2;
+        const NORMAL: i64 = 1;
+        let folder = tempfile::tempdir().unwrap();
+        let connection = sqlite::open(&folder.path().join("s.db")).unwrap();
+        let writer = Writer::start(Box::new(connection), "s.db".into()).unwrap();
+        assert_eq!(synchronous(&writer, Durability::Process).await, NORMAL);
+        assert_eq!(synchronous(&writer, Durability::Power).await, FULL);
+        // The thread is held until all three wait, so that they are one group.
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let held = writer.run("wait", Durability::Process, move |_| {
+            // It ends when the sender is dropped.
+            let _ = wait.recv();
+            Ok(())
+        });
+        let changes = async {
+            tokio::task::yield_now().await;
+            let first = synchronous(&writer, Durability::Process);
+            let second = synchronous(&writer, Durability::Power);
+            let third = synchronous(&writer, Durability::Process);
+            let release = async { drop(go) };
+            tokio::join!(first, second, third, release)
+        };
+        let (held, (first, second, third, ())) = tokio::join!(held, changes);
+        held.unwrap();
+        assert_eq!([first, second, third], [FULL; 3]);
+    }
+}

@@ -78,6 +78,7 @@ pub enum Command {
     Finalize(Finalize),
     Status(Status),
     Resume(Resume),
+    Prune(Prune),
     Localnet(Localnet),
     Demo(Demo),
 }
@@ -231,6 +232,14 @@ pub struct Status {
 pub struct Resume {
     #[command(flatten)]
     pub engine: Engine,
+}
+
+/// Remove what has ended long ago from the store
+#[derive(Debug, clap::Args)]
+pub struct Prune {
+    /// Changesets that ended at least so long ago, as 90s, 15m, 12h or 30d
+    #[arg(long, value_name = "AGE", value_parser = config::parse_age)]
+    pub older_than: Duration,
 }
 
 /// Run a local validator with the programs loaded, until Ctrl-C

@@ -9,6 +9,7 @@ mod input;
 mod localnet;
 mod output;
 mod progress;
+mod prune;
 mod resume;
 mod status;
 
@@ -44,6 +45,7 @@ async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
         Command::Finalize(command) => finalize::run(&args.global, command).await,
         Command::Status(command) => status::run(&args.global, command).await,
         Command::Resume(command) => resume::run(&args.global, command).await,
+        Command::Prune(command) => prune::run(&args.global, command).await,
         Command::Localnet(command) => localnet::run(&args.global, command).await,
         Command::Demo(command) => demo::run(&args.global, command).await,
     }

@@ -95,7 +95,7 @@ pub fn summaries(summaries: &[ChangesetSummary], output: Output) -> Result<(), C
     }
     let mut table = table(["changeset", "bundles", "landed", "failed", "to go"]);
     for summary in summaries {
-        let left = summary.bundles - summary.landed - summary.failed;
+        let left = summary.bundles - summary.landed - summary.failed - summary.superseded;
         let numbers = [summary.changeset.0, summary.bundles, summary.landed, summary.failed, left];
         table.add_row(numbers.map(|number| number.to_string()));
     }

@@ -1,102 +1,77 @@
-//! The store on a real file: what was accepted is there, what failed left nothing, what is not a store is left alone.
+//! The store on real databases: what was accepted is there, what failed left nothing, what is not a store is left alone.
+//!
+//! What both databases must do runs on both.
 
-use std::{path::Path, sync::Arc};
+mod faults;
+mod find;
+mod place;
+mod retention;
+
+use std::path::Path;
 
 use committor_client::{
-    AccountCommit, BundleId, Changeset, CommitBundle, CommitMode, Lamports, Store,
-    store::{BundleEnd, CommitDecision, NewTransaction, StoreError, TransactionOutcome},
-    types::{
-        BundleKey, BundleStatus, ChangesetId, IllegalTransition, Method, Nonce, Stage, Strategy,
-        TransactionVersion,
-    },
+    CommitMode, Lamports, Store,
+    store::{BundleEnd, CommitDecision, StoreError},
+    types::{BundleKey, BundleStatus, ChangesetId, IllegalTransition, Nonce, Stage},
 };
+use place::{Place, bundle, changeset, decision, landed, on_each, signature, transaction};
 use solana_address::Address;
 use solana_instruction::{AccountMeta, Instruction};
-use solana_signature::Signature;
-
-fn bundle(id: u64, accounts: &[u8]) -> CommitBundle {
-    let commit = |byte: &u8| AccountCommit {
-        account: Address::new_from_array([*byte; 32]),
-        state: Arc::from(vec![*byte; usize::from(*byte)]),
-    };
-    CommitBundle::new(BundleId(id), accounts.iter().map(commit).collect())
-}
-
-fn changeset(bundles: &[CommitBundle]) -> Changeset {
-    Changeset { bundles: bundles.to_vec() }
-}
-
-fn signature(byte: u8) -> Signature {
-    Signature::from([byte; 64])
-}
-
-fn transaction(key: BundleKey, stage: Stage, byte: u8, commits: &[usize]) -> NewTransaction {
-    NewTransaction {
-        stage,
-        signature: signature(byte),
-        last_valid_block_height: u64::MAX,
-        serves: commits.iter().map(|commit| (key, *commit)).collect(),
-    }
-}
-
-fn landed(compute_units: u64) -> TransactionOutcome {
-    TransactionOutcome::Landed { slot: 9, compute_units: Some(compute_units), fee: Some(Lamports(5_000)) }
-}
-
-fn decision() -> CommitDecision {
-    let strategy = Strategy { method: Method::Buffer, version: TransactionVersion::V1, tables: false };
-    CommitDecision { session: u64::MAX, nonce: Nonce(u64::MAX), strategy, buffer: None, rent: Lamports(7) }
-}
 
 #[tokio::test]
 async fn what_was_accepted_is_there_after_reopening_byte_for_byte_and_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("s.db");
-    let store = Store::open(&path).unwrap();
-    let meta = AccountMeta { pubkey: Address::new_from_array([9; 32]), is_signer: true, is_writable: false };
-    let action =
-        Instruction { program_id: Address::new_from_array([8; 32]), accounts: vec![meta], data: vec![7] };
-    let submitted = [
-        bundle(u64::MAX, &[3, 1]).mode(CommitMode::Undelegate).action(action),
-        bundle(0, &[1, 200]).mode(CommitMode::Stage),
-    ];
-    let (id, accepted) = store.accept(changeset(&submitted), vec![]).await.unwrap();
-    drop(store);
-    let store = Store::open(&path).unwrap();
-    let unfinished = store.unfinished().await.unwrap();
-    assert_eq!(unfinished.len(), 2);
-    for ((found, accepted), submitted) in unfinished.iter().zip(&accepted).zip(&submitted) {
-        assert_eq!(found, accepted);
-        assert_eq!((found.id, found.changeset), (submitted.id, id));
-        let stored = store.bundle(found.key).await.unwrap();
-        assert_eq!((stored.mode, &stored.actions), (submitted.mode, &submitted.actions));
-        let states = stored.commits.iter().map(|commit| (commit.account, &commit.state));
-        assert!(states.eq(submitted.commits.iter().map(|commit| (commit.account, &commit.state))));
-    }
+    on_each(async |place: Place| {
+        let store = place.open().await;
+        let meta =
+            AccountMeta { pubkey: Address::new_from_array([9; 32]), is_signer: true, is_writable: false };
+        let action =
+            Instruction { program_id: Address::new_from_array([8; 32]), accounts: vec![meta], data: vec![7] };
+        let submitted = [
+            bundle(u64::MAX, &[3, 1]).mode(CommitMode::Undelegate).action(action),
+            bundle(0, &[1, 200]).mode(CommitMode::Stage),
+        ];
+        let (id, accepted) = store.accept(changeset(&submitted), vec![]).await.unwrap();
+        drop(store);
+        let store = place.open().await;
+        let unfinished = store.unfinished().await.unwrap();
+        assert_eq!(unfinished.len(), 2);
+        for ((found, accepted), submitted) in unfinished.iter().zip(&accepted).zip(&submitted) {
+            assert_eq!(found, accepted);
+            assert_eq!((found.id, found.changeset), (submitted.id, id));
+            let stored = store.bundle(found.key).await.unwrap();
+            assert_eq!((stored.mode, &stored.actions), (submitted.mode, &submitted.actions));
+            let states = stored.commits.iter().map(|commit| (commit.account, &commit.state));
+            assert!(states.eq(submitted.commits.iter().map(|commit| (commit.account, &commit.state))));
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_change_that_fails_halfway_leaves_nothing_and_its_neighbours_stay() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&folder.path().join("s.db")).unwrap();
-    // The store's own constraint refuses the second commit of one account, after rows were written.
-    let (good, bad) = (changeset(&[bundle(1, &[1])]), changeset(&[bundle(1, &[4]), bundle(2, &[5, 5])]));
-    let (first, refused, second) = tokio::join!(
-        store.accept(good.clone(), vec![]),
-        store.accept(bad, vec![]),
-        store.accept(good, vec![])
-    );
-    assert!(matches!(refused, Err(StoreError::Database { doing: "accept a changeset", .. })));
-    let keys = [first.unwrap().1[0].key, second.unwrap().1[0].key];
-    let unfinished: Vec<_> = store.unfinished().await.unwrap().into_iter().map(|bundle| bundle.key).collect();
-    assert_eq!(unfinished, keys);
-    assert_eq!(store.changesets(10).await.unwrap().len(), 2);
+    on_each(async |place: Place| {
+        let store = place.open().await;
+        // The store's own constraint refuses the second commit of one account, after rows were written.
+        let (good, bad) = (changeset(&[bundle(1, &[1])]), changeset(&[bundle(1, &[4]), bundle(2, &[5, 5])]));
+        let (first, refused, second) = tokio::join!(
+            store.accept(good.clone(), vec![]),
+            store.accept(bad, vec![]),
+            store.accept(good, vec![])
+        );
+        assert!(matches!(refused, Err(StoreError::Database { doing: "accept a changeset", .. })));
+        let keys = [first.unwrap().1[0].key, second.unwrap().1[0].key];
+        let unfinished: Vec<_> =
+            store.unfinished().await.unwrap().into_iter().map(|bundle| bundle.key).collect();
+        assert_eq!(unfinished, keys);
+        assert_eq!(store.changesets(10).await.unwrap().len(), 2);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_bundle_moves_by_the_state_machine_and_its_end_is_final() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&folder.path().join("s.db")).unwrap();
+    on_each(async |place: Place| {
+    let store = place.open().await;
     let (id, bundles) = store.accept(changeset(&[bundle(5, &[1, 2])]), vec![]).await.unwrap();
     let key = bundles[0].key;
     let status = async || store.report(Some(id)).await.unwrap().bundles[0].status;
@@ -132,33 +107,39 @@ async fn a_bundle_moves_by_the_state_machine_and_its_end_is_final() {
         matches!(late, Err(StoreError::Transition(IllegalTransition { from: found, .. })) if found == from)
     );
     assert!(store.decide(key, vec![decision(), decision()]).await.is_err());
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_bundle_that_was_planned_for_one_delegation_is_not_planned_for_the_next() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&folder.path().join("s.db")).unwrap();
-    let (_, bundles) = store.accept(changeset(&[bundle(1, &[1, 2])]), vec![]).await.unwrap();
-    let key = bundles[0].key;
-    let planned = |session| CommitDecision { session, ..decision() };
-    store.decide(key, vec![planned(7), planned(8)]).await.unwrap();
-    store.decide(key, vec![planned(7), planned(8)]).await.unwrap();
-    let refused = store.decide(key, vec![planned(7), planned(9)]).await;
-    let second = bundles[0].accounts[1];
-    assert!(matches!(refused, Err(StoreError::OtherSession(account)) if account == second));
+    on_each(async |place: Place| {
+        let store = place.open().await;
+        let (_, bundles) = store.accept(changeset(&[bundle(1, &[1, 2])]), vec![]).await.unwrap();
+        let key = bundles[0].key;
+        let planned = |session| CommitDecision { session, ..decision() };
+        store.decide(key, vec![planned(7), planned(8)]).await.unwrap();
+        store.decide(key, vec![planned(7), planned(8)]).await.unwrap();
+        let refused = store.decide(key, vec![planned(7), planned(9)]).await;
+        let second = bundles[0].accounts[1];
+        assert!(matches!(refused, Err(StoreError::OtherSession(account)) if account == second));
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn signing_the_same_transaction_again_is_no_error_and_changes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&folder.path().join("s.db")).unwrap();
-    let (_, bundles) = store.accept(changeset(&[bundle(1, &[1])]), vec![]).await.unwrap();
-    let key = bundles[0].key;
-    store.signed(vec![transaction(key, Stage::Commit, 1, &[0])]).await.unwrap();
-    store.settled(signature(1), landed(3)).await.unwrap();
-    store.signed(vec![transaction(key, Stage::Commit, 1, &[0])]).await.unwrap();
-    let report = store.report(None).await.unwrap();
-    assert_eq!((report.bundles[0].transactions, report.bundles[0].compute_units), (1, 3));
+    on_each(async |place: Place| {
+        let store = place.open().await;
+        let (_, bundles) = store.accept(changeset(&[bundle(1, &[1])]), vec![]).await.unwrap();
+        let key = bundles[0].key;
+        store.signed(vec![transaction(key, Stage::Commit, 1, &[0])]).await.unwrap();
+        store.settled(signature(1), landed(3)).await.unwrap();
+        store.signed(vec![transaction(key, Stage::Commit, 1, &[0])]).await.unwrap();
+        let report = store.report(None).await.unwrap();
+        assert_eq!((report.bundles[0].transactions, report.bundles[0].compute_units), (1, 3));
+    })
+    .await;
 }
 
 fn refused(path: &Path) -> StoreError {
@@ -186,7 +167,7 @@ async fn files_that_are_no_store_of_ours_are_refused_by_name_and_left_untouched(
     let sql = rusqlite::Connection::open(path("newer")).unwrap();
     sql.execute_batch("PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     drop(sql);
-    assert!(matches!(refused(&path("newer")), StoreError::Newer { found: 99, known: 2, .. }));
+    assert!(matches!(refused(&path("newer")), StoreError::Newer { found: 99, known: 4, .. }));
 
     let missing = Store::open(&path("no/such/folder/s.db")).unwrap_err();
     assert!(matches!(missing, StoreError::Open { .. }));
@@ -197,7 +178,7 @@ async fn a_store_of_version_1_goes_on_with_every_row_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
     let sql = rusqlite::Connection::open(&path).unwrap();
-    sql.execute_batch(include_str!("fixtures/store-v1.sql")).unwrap();
+    sql.execute_batch(include_str!("../fixtures/store-v1.sql")).unwrap();
     // As a process leaves it that was killed before anything was planned.
     sql.execute_batch("UPDATE bundles SET status = 'accepted', error = NULL WHERE id = 2").unwrap();
     drop(sql);
