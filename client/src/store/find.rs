@@ -144,3 +144,68 @@ fn totals(sql: &dyn Sql) -> Result<Totals, StoreError> {
         fee_lamports: Lamports(total("fee_lamports")),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{read, report, retention, sqlite};
+
+    /// The steps in which SQLite answers a question.
+    fn plan(sql: &dyn Sql, statement: &str, count: usize) -> Vec<String> {
+        let params = vec![Param::Int(1); count];
+        let rows = sql.query(&format!("EXPLAIN QUERY PLAN {statement}"), &params).unwrap();
+        rows.iter().map(|row| row.text(3).unwrap()).collect()
+    }
+
+    #[test]
+    fn no_question_reads_a_whole_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = sqlite::open(&folder.path().join("s.db")).unwrap();
+        let account = Some(Address::new_from_array([1; 32]));
+        let filter = |account, bundle, status, older_than| BundleFilter {
+            account,
+            bundle,
+            status,
+            older_than,
+            limit: 9,
+        };
+        let (bundle, status, age) =
+            (Some(BundleId(1)), Some(BundleStatus::Failed), Some(Duration::from_secs(1)));
+        let mut statements: Vec<(String, usize)> = Vec::new();
+        for (account, bundle) in [(account, None), (None, bundle), (account, bundle)] {
+            for (status, age) in [(None, None), (status, None), (None, age), (status, age)] {
+                let filter = filter(account, bundle, status, age);
+                let (statement, params) = statement(&filter, 1);
+                statements.push((statement, params.len()));
+            }
+        }
+        let fixed = [
+            (BY_STATUS, 3),
+            (report::COUNTS, 1),
+            (report::HISTORY, 2),
+            (report::BUNDLE_COSTS, 1),
+            (report::COMMIT_COSTS, 1),
+            (read::UNFINISHED, 0),
+            (read::STAGED, 0),
+            (read::LAST_LANDED, 1),
+            (read::OPEN_TRANSACTIONS, 2),
+            (retention::PRUNABLE, 2),
+        ];
+        statements.extend(fixed.map(|(statement, count)| (statement.to_owned(), count)));
+        statements.extend(retention::OF_BUNDLE.map(|statement| (statement.to_owned(), 1)));
+        for (statement, count) in statements {
+            for step in plan(&store, &statement, count) {
+                assert!(!step.starts_with("SCAN") && !step.contains("AUTOMATIC"), "{statement}\n{step}");
+                // Sorting means that all there is has to be read before the first row is known.
+                // Of these, all that is found is wanted.
+                let sorts = [read::UNFINISHED, read::STAGED].contains(&&*statement);
+                assert!(!step.contains("TEMP B-TREE") || sorts, "{statement}\n{step}");
+            }
+        }
+        // These read an index from one end as far as they are allowed to, or one that has only what is asked for.
+        let whole = [(report::CHANGESETS, 1, "SCAN changesets"), (TOTALS, 0, "SCAN totals")];
+        for (statement, count, expected) in whole {
+            assert_eq!(plan(&store, statement, count), [expected]);
+        }
+    }
+}

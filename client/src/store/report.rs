@@ -121,7 +121,7 @@ pub(super) const BUNDLE_COSTS: &str = "SELECT count(*), CAST(coalesce(sum(comput
 pub(super) const COMMIT_COSTS: &str =
     "SELECT signature, coalesce(compute_units, 0), coalesce(fee_lamports, 0)
      FROM transaction_commits JOIN transactions ON id = transaction_row
-     WHERE commit_row = ?1 AND status = 'landed' ORDER BY id";
+     WHERE commit_row = ?1 AND status = 'landed' ORDER BY transaction_row";
 
 pub(super) fn changesets(sql: &dyn Sql, limit: u32) -> Result<Vec<ChangesetSummary>, StoreError> {
     let rows = sql.query(CHANGESETS, params![i64::from(limit)])?;

@@ -59,7 +59,9 @@ impl Store {
         const PRUNE: &str = "prune";
         let age = i64::try_from(older_than.as_millis()).unwrap_or(i64::MAX);
         let until = now_ms().saturating_sub(age);
-        let limit = i64::from(max_rows.max(1));
+        let max_rows = u64::from(max_rows.max(1));
+        // As many as a step is likely to get through: a bundle alone has four rows, and most have more.
+        let limit = max_rows / 16 + 1;
         // Looking for them takes longer than removing them, and holds up no other change.
         let candidates = move |sql: &dyn Sql| -> Result<Vec<i64>, StoreError> {
             sql.query(PRUNABLE, params![until, limit])?.iter().map(|row| row.int(0)).collect()
@@ -68,13 +70,15 @@ impl Store {
         if changesets.is_empty() {
             return Ok(Pruned::default());
         }
-        let remove = move |sql: &dyn Sql| prune(sql, &changesets, limit as u64);
+        let remove = move |sql: &dyn Sql| {
+            let pruned = prune(sql, &changesets, max_rows)?;
+            Ok(Pruned { more: pruned.more || changesets.len() as u64 >= limit, ..pruned })
+        };
         self.writer.run(PRUNE, Durability::Process, remove).await
     }
 }
 
 fn prune(sql: &dyn Sql, changesets: &[i64], max_rows: u64) -> Result<Pruned, StoreError> {
-    // Whoever looked could not know whether there is more beyond what it was allowed to find.
     let mut pruned = Pruned { more: true, ..Pruned::default() };
     for changeset in changesets {
         // The oldest first: those give way to the newer ones.
@@ -97,7 +101,7 @@ fn prune(sql: &dyn Sql, changesets: &[i64], max_rows: u64) -> Result<Pruned, Sto
         pruned.changesets += gone;
         pruned.rows += gone;
     }
-    pruned.more = pruned.rows >= max_rows || changesets.len() as u64 >= max_rows;
+    pruned.more = pruned.rows >= max_rows;
     Ok(pruned)
 }
 
