@@ -1,11 +1,48 @@
 //! Talking to a cluster. The only module that names an RPC client.
 //!
-//! [`Chain`] is what the engine needs; [`RpcChain`] is the real thing, over JSON-RPC and websocket.
+//! [`Chain`] is what the engine needs; [`RpcChain`] is the real thing, over JSON-RPC and websocket. It can be used on its
+//! own: it needs no store and no engine.
+//!
+//! ```no_run
+//! # async fn run(sign: impl Fn(solana_hash::Hash) -> solana_transaction::versioned::VersionedTransaction)
+//! # -> Result<(), committor_client::chain::ChainError> {
+//! use committor_client::chain::{Chain, Endpoint, RpcChain, RpcSettings, SignedTransaction};
+//!
+//! let chain = RpcChain::new(RpcSettings {
+//!     fallbacks: vec![Endpoint::new("https://spare.example")],
+//!     ..RpcSettings::new("http://localhost:8899")
+//! });
+//! let recent = chain.recent_blockhash().await?;
+//! let transaction = sign(recent.blockhash);
+//! let last_valid_block_height = recent.last_valid_block_height;
+//! let landed = chain.land(SignedTransaction { transaction, last_valid_block_height, preflight: true }).await?;
+//! println!("in slot {}; {:?}", landed.slot, chain.stats());
+//! # Ok(()) }
+//! ```
+//!
+//! - `endpoints` brings every request to one of the services, limited, tried again and counted; `exchange` is one request
+//!   and its answer, `fault` says what can go wrong with it and what follows.
+//! - `node` has the methods that are called, and keeps what may be kept for a moment.
+//! - `confirm` lands a transaction. `pending` is what is on its way, `resend` sends it, `poll` asks what became of it at a
+//!   `pace`, `websocket` is told.
 
+mod backoff;
 mod confirm;
 mod decode;
+mod endpoints;
 mod error;
+mod exchange;
+mod fault;
+mod limiter;
+mod node;
+mod nonce;
+mod pace;
+mod pending;
+mod poll;
+mod resend;
 mod rpc;
+mod settings;
+mod stats;
 mod websocket;
 
 use std::future::Future;
@@ -17,7 +54,12 @@ use solana_signature::Signature;
 use solana_transaction::versioned::VersionedTransaction;
 
 pub use error::{ChainError, TransactionFailure};
-pub use rpc::{RpcChain, RpcSettings};
+pub use fault::FaultKind;
+pub use nonce::{Lifetime, stored_nonce};
+pub use pace::STATUS_CALLS_PER_SECOND;
+pub use rpc::RpcChain;
+pub use settings::{Endpoint, RateLimit, RetrySettings, RpcSettings};
+pub use stats::ChainStats;
 
 /// A blockhash to sign with, and how long it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +75,7 @@ pub struct RecentBlockhash {
 pub struct SignedTransaction {
     /// The transaction. Its first signature is its name.
     pub transaction: VersionedTransaction,
-    /// When its blockhash expires.
+    /// When its blockhash expires. Has no meaning for a transaction that uses a durable nonce: see [`Self::lifetime`].
     pub last_valid_block_height: u64,
     /// Whether the node should simulate it before it forwards it.
     pub preflight: bool,
@@ -43,6 +85,12 @@ impl SignedTransaction {
     /// The transaction's name.
     pub fn signature(&self) -> Signature {
         self.transaction.signatures.first().copied().unwrap_or_default()
+    }
+
+    /// How long it can land: by its block height, or, if its first instruction advances a nonce, as long as the nonce account
+    /// holds that nonce.
+    pub fn lifetime(&self) -> Lifetime {
+        Lifetime::of(&self.transaction.message, self.last_valid_block_height)
     }
 }
 
@@ -115,6 +163,12 @@ pub trait Chain: Send + Sync + 'static {
         addresses: &[Address],
     ) -> impl Future<Output = Result<Vec<Option<AccountHeader>>, ChainError>> + Send;
 
+    /// All address lookup tables of an authority, with their accounts.
+    fn tables_of(
+        &self,
+        authority: &Address,
+    ) -> impl Future<Output = Result<Vec<(Address, Account)>, ChainError>> + Send;
+
     /// What accounts must hold.
     fn rent(&self) -> impl Future<Output = Result<Rent, ChainError>> + Send;
 
@@ -141,6 +195,7 @@ pub trait Chain: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`ChainError::Failed`] and [`ChainError::Refused`] if it failed, [`ChainError::Expired`] if it can't land any more.
+    /// [`ChainError::GaveUp`] if the node failed for too long to tell.
     fn land(&self, transaction: SignedTransaction)
     -> impl Future<Output = Result<Landed, ChainError>> + Send;
 

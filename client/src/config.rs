@@ -18,9 +18,7 @@ pub use settings::{EngineOptions, StageOption};
 #[derive(Debug, Error)]
 pub enum ConfigError {
     /// Neither a moniker nor a URL.
-    #[error(
-        "`{0}` is no cluster: give a URL (http:// or https://), or mainnet, testnet, devnet, localhost or a first letter of these"
-    )]
+    #[error("`{0}` is no cluster")]
     Cluster(String),
     /// Solana's configuration file can't be read.
     #[error("could not read the Solana configuration file {}", .path.display())]
@@ -67,7 +65,48 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// Whether trying again can help. Never: what was written has to change.
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::Cluster(_)
+            | Self::File { .. }
+            | Self::SettingsFile { .. }
+            | Self::Settings { .. }
+            | Self::Budget(_)
+            | Self::Stage(_)
+            | Self::Age(_)
+            | Self::Keypair { .. } => false,
+        }
+    }
+
+    /// What the user can do.
+    pub const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Cluster(_) => Some(
+                "give a URL (http:// or https://), or mainnet, testnet, devnet, localhost or a first letter of these",
+            ),
+            Self::File { .. } => Some("`--config FILE` names another one"),
+            Self::SettingsFile { .. } => Some("`--settings FILE` names another one"),
+            Self::Settings { .. } => Some("docs/settings.md has every key and what it takes"),
+            Self::Keypair { .. } => {
+                Some("`--keypair FILE` names another one; `committor localnet` makes one where there is none")
+            }
+            // The error itself says what was expected.
+            Self::Budget(_) | Self::Stage(_) | Self::Age(_) => None,
+        }
+    }
+}
+
 /// The URL of a cluster given by URL or moniker.
+///
+/// ```
+/// use committor_client::config::cluster_url;
+///
+/// assert_eq!(cluster_url("l")?, "http://localhost:8899");
+/// assert_eq!(cluster_url("https://rpc.example")?, "https://rpc.example");
+/// # Ok::<(), committor_client::config::ConfigError>(())
+/// ```
 ///
 /// # Errors
 /// [`ConfigError::Cluster`] if it is neither.
@@ -158,7 +197,7 @@ pub fn default_keypair_path() -> Option<PathBuf> {
 pub fn read_keypair(path: &Path) -> Result<Keypair, ConfigError> {
     let fail = |reason| ConfigError::Keypair { path: path.to_owned(), reason };
     let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => fail("no such file; `--keypair FILE` names another one"),
+        std::io::ErrorKind::NotFound => fail("no such file"),
         std::io::ErrorKind::PermissionDenied => fail("permission denied"),
         _ => fail("the file can't be read"),
     })?;
@@ -227,6 +266,8 @@ mod tests {
             assert!(error.contains(path.to_str().unwrap()), "{error}");
             assert!(content.is_empty() || !error.contains(content), "{error}");
         }
-        assert!(read_keypair(&folder.path().join("none")).unwrap_err().to_string().contains("--keypair"));
+        let missing = read_keypair(&folder.path().join("none")).unwrap_err();
+        assert!(missing.to_string().ends_with("no such file"), "{missing}");
+        assert!(missing.hint().unwrap().contains("--keypair"));
     }
 }

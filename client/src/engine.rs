@@ -17,12 +17,15 @@ mod round;
 mod scheduler;
 mod settings;
 mod shared;
+pub mod tables;
 mod ticket;
 mod verify;
 
 use std::{fs::File, future::Future, sync::Arc, time::Duration};
 
+use committor_sdk::address;
 use solana_address::Address;
+use solana_signer::Signer;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -37,7 +40,7 @@ pub use verify::{Mismatch, Verification};
 use crate::{
     chain::{Chain, RpcChain},
     store::{BundleReport, ChangesetReport, Store},
-    types::{BundleKey, Changeset, ChangesetId},
+    types::{BundleKey, Changeset, ChangesetId, LookupTable, TableHolder, TransactionVersion},
 };
 use bundle::Runner;
 use scheduler::{Message, Scheduler};
@@ -45,7 +48,35 @@ use scheduler::{Message, Scheduler};
 /// Events that a reader may lag behind before it loses some (and is told so).
 const EVENT_BUFFER: usize = 8_192;
 
-/// The engine. Cheap to clone.
+/// The engine. Cheap to clone: all clones are one engine.
+///
+/// [`Self::builder`] starts one. [`Self::commit`] submits, [`Self::events`] tells what happens, [`Self::verify`] reads back,
+/// and [`Self::shutdown`] stops in good order; what has not ended by then goes on at the next start. Dropping the last clone
+/// stops it too, at once.
+///
+/// ```no_run
+/// # async fn run(authority: solana_keypair::Keypair, changeset: committor_client::Changeset)
+/// # -> Result<(), Box<dyn std::error::Error>> {
+/// use committor_client::Committor;
+/// use std::time::Duration;
+///
+/// let committor = Committor::builder()
+///     .cluster("http://localhost:8899")
+///     .authority(authority)
+///     .store("committor.db")
+///     .start()
+///     .await?;
+/// // What an earlier process left unfinished is being worked on from here; wait for it, or do not.
+/// committor.idle().await;
+///
+/// let report = committor.commit(changeset).await?.finished().await?;
+/// let verification = committor.verify(report.changeset).await?;
+/// assert!(verification.mismatches.is_empty());
+///
+/// let left = committor.shutdown(Duration::from_secs(10)).await?;
+/// println!("{left} bundles go on at the next start");
+/// # Ok(()) }
+/// ```
 pub struct Committor<C: Chain = RpcChain> {
     inner: Arc<Inner<C>>,
 }
@@ -71,6 +102,22 @@ impl<C: Chain> Drop for Inner<C> {
     fn drop(&mut self) {
         self.cancelled.cancel();
     }
+}
+
+/// Closes lookup tables that nobody needs, from when there are any.
+async fn upkeep_of_tables<C: Chain>(runner: Runner<C>, cancelled: CancellationToken) {
+    let upkeep = async {
+        let none = runner
+            .store
+            .tables(runner.signers.authority.pubkey())
+            .await
+            .is_ok_and(|tables| tables.is_empty());
+        if none {
+            runner.tables_needed.notified().await;
+        }
+        runner.tables.run().await;
+    };
+    cancelled.run_until_cancelled(upkeep).await;
 }
 
 impl Committor<RpcChain> {
@@ -104,15 +151,15 @@ impl<C: Chain> Committor<C> {
     ) -> Result<Self, EngineError> {
         let unfinished = store.unfinished().await?;
         let (events, _) = broadcast::channel(EVENT_BUFFER);
-        let task_store = store.clone();
-        let runner = Runner { chain: Arc::new(chain), store, signers, settings, events };
+        let runner = Runner::new(Arc::new(chain), store, signers, settings, events);
         let (scheduler, messages) = mpsc::unbounded_channel();
         let (tasks, closing, cancelled) =
             (TaskTracker::new(), CancellationToken::new(), CancellationToken::new());
         let task = Scheduler::new(runner.clone(), scheduler.clone(), tasks.clone(), cancelled.clone());
         tasks.spawn(task.run(messages));
+        tasks.spawn(upkeep_of_tables(runner.clone(), cancelled.clone()));
         if let Some(keep) = settings.keep {
-            tasks.spawn(retention::run(task_store, keep, cancelled.clone()));
+            tasks.spawn(retention::run(runner.store.clone(), keep, cancelled.clone()));
         }
         // The scheduler ends only when it is cancelled.
         let _ = scheduler.send(Message::Submit { bundles: unfinished, done: None });
@@ -122,6 +169,27 @@ impl<C: Chain> Committor<C> {
     /// Submits a changeset. When this returns, it is on disk: it will be worked on even if the process dies.
     ///
     /// A bundle that can't be atomic is refused, recorded as failed, and named by [`Ticket::refused`]; the others go on.
+    ///
+    /// ```no_run
+    /// # async fn run(committor: committor_client::Committor, [player, opponent]: [solana_address::Address; 2])
+    /// # -> Result<(), committor_client::EngineError> {
+    /// use committor_client::{AccountCommit, BundleId, Changeset, CommitBundle};
+    ///
+    /// // Both accounts change in one transaction, or neither does.
+    /// let bundle = CommitBundle::new(
+    ///     BundleId(7),
+    ///     vec![
+    ///         AccountCommit { account: player, state: vec![1, 0, 0, 0].into() },
+    ///         AccountCommit { account: opponent, state: vec![0, 0, 0, 1].into() },
+    ///     ],
+    /// );
+    /// let ticket = committor.commit(Changeset { bundles: vec![bundle] }).await?;
+    /// // Durable from here on. Nothing was spent on what was refused.
+    /// for (bundle, error) in ticket.refused() {
+    ///     println!("bundle {bundle}: {error}; {}", error.hint().unwrap_or_default());
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`EngineError::Changeset`] if it makes no sense, [`EngineError::Store`] if it could not be written,
@@ -149,7 +217,53 @@ impl<C: Chain> Committor<C> {
         Ok(Ticket { changeset, bundles, refused, store: inner.runner.store.clone(), finished })
     }
 
-    /// Applies what a bundle has staged. When this returns, that it is to be applied is on disk.
+    /// Makes lookup tables for accounts ahead of time, so that no v0 bundle that commits to them has to wait for one. They
+    /// are kept until [`Self::release`] is called with the same name. Returns the tables; none where transactions are v1,
+    /// which use none, and nothing is spent then.
+    ///
+    /// # Errors
+    /// [`EngineError::Table`] if the tables can't be made.
+    pub async fn reserve(&self, name: &str, accounts: &[Address]) -> Result<Vec<LookupTable>, EngineError> {
+        let runner = &self.inner.runner;
+        if runner.transaction_version().await? == TransactionVersion::V1 {
+            return Ok(Vec::new());
+        }
+        let keys: Vec<Address> =
+            accounts.iter().flat_map(|account| [*account, address::record(account)]).collect();
+        runner.tables_needed.notify_one();
+        runner.tables.reserve(TableHolder::Named(name.to_owned()), &keys).await
+    }
+
+    /// Gives up what was reserved under a name. Tables that nobody needs any more are closed in the background.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] if it could not be written.
+    pub async fn release(&self, name: &str) -> Result<(), EngineError> {
+        self.inner.runner.tables.release(TableHolder::Named(name.to_owned())).await
+    }
+
+    /// The lookup tables of the authority.
+    pub fn tables(&self) -> &tables::Tables<C> {
+        &self.inner.runner.tables
+    }
+
+    /// Applies what a bundle has staged. When this returns, that it is to be applied is on disk. If it can't be applied for
+    /// now, the bundle stays staged, and its report says why.
+    ///
+    /// ```no_run
+    /// # async fn run(committor: committor_client::Committor, bundle: committor_client::CommitBundle)
+    /// # -> Result<(), committor_client::EngineError> {
+    /// use committor_client::{Changeset, CommitMode};
+    ///
+    /// let changeset = Changeset { bundles: vec![bundle.mode(CommitMode::Stage)] };
+    /// let ticket = committor.commit(changeset).await?;
+    /// let keys = ticket.bundles().to_vec();
+    /// ticket.finished().await?; // staged: the buffers can be read, the accounts are as they were
+    /// for (_, key) in keys {
+    ///     committor.finalize(key).await?.finished().await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`EngineError::Store`] if the bundle is not staged.

@@ -2,7 +2,9 @@
 //! and with nothing lost.
 //!
 //! - [`Committor`] is the engine; start with [`Committor::builder`].
+//!   `examples/engine` in the repository is a whole program that uses it.
 //! - [`Changeset`] is what it takes, [`ChangesetReport`] what it gives back.
+//! - Every error says whether it may pass (`is_transient`) and what can be done (`hint`).
 //! - [`plan`] decides how a bundle reaches the chain, [`chain`] talks to a cluster, [`store`] is what is durable. They do
 //!   not know each other; [`engine`] knows them all.
 #![warn(missing_docs)]

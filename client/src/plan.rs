@@ -90,6 +90,63 @@ impl BundlePlan {
 
 /// Plans one bundle.
 ///
+/// ```
+/// use bytemuck::Zeroable;
+/// use committor_client::{
+///     CommitMode, Lamports,
+///     plan::{AccountFacts, BundleFacts, PlanContext, Prices, RentSchedule, plan_bundle},
+///     types::{CommitId, TransactionVersion},
+/// };
+/// use committor_sdk::delegation;
+/// use solana_address::Address;
+///
+/// let (account, authority) = (Address::new_from_array([1; 32]), Address::new_from_array([2; 32]));
+/// let context = PlanContext {
+///     payer: authority,
+///     authority,
+///     version: TransactionVersion::V1,
+///     rent: RentSchedule { empty_account: Lamports(890_880), per_byte: Lamports(6_960) },
+///     prices: Prices::default(),
+///     tables: Vec::new(),
+/// };
+/// // What the chain says: an account of 8 bytes, delegated to the authority, that took 4 commits.
+/// let record =
+///     delegation::Delegation { account, authority, nonce: 4, state: 2, ..delegation::Delegation::zeroed() };
+/// let mut facts = AccountFacts {
+///     account,
+///     state: vec![7; 8].into(),
+///     commit_id: CommitId(1),
+///     owner: Some(delegation::ID),
+///     len: 8,
+///     lamports: context.rent.minimum(8),
+///     record: Some(record),
+///     base: None,
+///     buffers: Vec::new(),
+/// };
+/// let bundle = |account: &AccountFacts| BundleFacts {
+///     mode: CommitMode::Finalize,
+///     accounts: vec![account.clone()],
+///     actions: Vec::new(),
+///     extra_loaded: 0,
+/// };
+/// let plan = plan_bundle(&bundle(&facts), &context)?;
+/// assert_eq!(plan.commits[0].strategy.to_string(), "inline-v1");
+/// assert_eq!(plan.commits[0].nonce.0, 5);
+/// assert_eq!(plan.price(&context).transactions, 1);
+///
+/// // A long state of which nothing is there yet goes through a buffer.
+/// facts.state = (0..10_240).map(|index| (index % 251) as u8).collect();
+/// let plan = plan_bundle(&bundle(&facts), &context)?;
+/// assert_eq!(plan.commits[0].strategy.to_string(), "buffer-v1");
+/// assert!(plan.commits[0].buffer.is_some());
+///
+/// // What cannot work is named before anything is spent.
+/// facts.owner = None;
+/// let error = plan_bundle(&bundle(&facts), &context).unwrap_err();
+/// assert!(error.to_string().ends_with("does not exist on this cluster"));
+/// # Ok::<(), committor_client::plan::PlanError>(())
+/// ```
+///
 /// # Errors
 /// [`PlanError::DoesNotFit`] names the limit that the bundle breaks even in its most spread-out form; the others name the
 /// account at fault.
@@ -105,7 +162,7 @@ pub fn plan_bundle(facts: &BundleFacts, context: &PlanContext) -> Result<BundleP
 /// As [`plan_bundle`], except for limits.
 pub fn needs_bases(facts: &BundleFacts, context: &PlanContext) -> Result<bool, PlanError> {
     facts.check(context)?;
-    if facts.accounts.iter().all(|account| account.base.is_some() || account.len == 0) {
+    if facts.accounts.iter().all(|account| account.base.is_some()) {
         return Ok(false);
     }
     Ok(!Bundle::new(facts, context).fits_inline()?)

@@ -1,7 +1,7 @@
 //! What is durable: changesets, their outcomes, and every transaction that was signed for them. The only module with SQL.
 //!
 //! One writer thread runs what is waiting in one transaction (group commit): a call returns once its change is committed.
-//! Reads have connections of their own.
+//! Reads have connections of their own. Statements know the database only by the traits of `sql`.
 //!
 //! # What is durable when
 //!
@@ -16,9 +16,14 @@
 //! | [`Store::end`] as failed, [`Store::supersede`] | at once | the chain does not know of it: a bundle whose caller was told that it will not land could land |
 //! | [`Store::end`] otherwise | within a second | the chain knows: the next start finds the bundle landed, or staged |
 //! | [`Store::decide`] | with the first `signed` of the plan | the bundle is planned anew; nothing of the plan was sent |
-//! | [`Store::settled`] | within a second | the chain is asked again; what the transaction cost may stay unknown |
+//! | [`Store::settled`], [`Store::cost`] | within a second | the chain is asked again; what a transaction cost may stay unknown |
 //! | [`Store::verified`] | within a second | the account has to be read back again |
 //! | [`Store::prune`] | within a second | what was pruned is there again, and pruned again |
+//! | [`Store::table_planned`], [`Store::table_signed`] | at once | a table could hold rent that nobody knows of |
+//! | [`Store::reserve_keys`], [`Store::release_keys`] under a name | at once | the caller was told that it is done |
+//! | the same for a bundle, [`Store::release_ended`] | within a second | the bundle reserves anew before it signs; what has ended is released at the next start |
+//! | [`Store::table_closing`] | at once; with `unless_used` within a second | the caller was told; upkeep marks it again |
+//! | [`Store::table_settled`], [`Store::tables_seen`], [`Store::table_discovered`] | within a second | the chain is asked again |
 //!
 //! One log holds all changes in their order: a sync makes every earlier change durable too, and what a power cut takes is
 //! always the end of the log. So a group with one change that has to survive makes all changes of the group survive, and
@@ -34,6 +39,7 @@ mod report;
 mod retention;
 mod sql;
 mod sqlite;
+mod tables;
 mod write;
 mod writer;
 
@@ -48,6 +54,7 @@ use reader::{READERS, Readers};
 pub use report::{BundleReport, ChangesetReport, ChangesetSummary, CommitReport, StepReport};
 pub use retention::Pruned;
 use sql::{Durability, Sql};
+pub use tables::{SeenTable, StoredTable, TableTransaction};
 use writer::Writer;
 
 use crate::types::{
@@ -175,10 +182,6 @@ pub enum TransactionOutcome {
     Landed {
         /// The block's slot.
         slot: u64,
-        /// Compute units used, if the node still tells.
-        compute_units: Option<u64>,
-        /// Fee paid, if the node still tells.
-        fee: Option<Lamports>,
     },
     /// It failed, and why.
     Failed(String),
@@ -348,6 +351,31 @@ impl Store {
                 write::settled(sql, signature, &outcome)
             })
             .await
+    }
+
+    /// Records what a landed transaction cost.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it could not be written.
+    pub async fn cost(
+        &self,
+        signature: Signature,
+        compute_units: u64,
+        fee: Lamports,
+    ) -> Result<(), StoreError> {
+        self.writer
+            .run("record a cost", Durability::Process, move |sql| {
+                write::cost(sql, signature, compute_units, fee)
+            })
+            .await
+    }
+
+    /// The landed transactions of a bundle of which it is not known what they cost.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they could not be read.
+    pub async fn without_cost(&self, key: BundleKey) -> Result<Vec<Signature>, StoreError> {
+        self.readers.run("read transactions", move |sql| read::without_cost(sql, key)).await
     }
 
     /// Records the end of the work on a bundle.

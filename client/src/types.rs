@@ -14,6 +14,6 @@ pub use changeset::{
 };
 pub use ids::{BundleId, BundleKey, ChangesetId, CommitId, Nonce, NonceOverflow};
 pub use lamports::Lamports;
-pub use lookup_table::LookupTable;
+pub use lookup_table::{LookupTable, TableHolder, TableOrigin, TableStatus, TableStep};
 pub use status::{BundleEvent, BundleStatus, IllegalTransition, TransactionStatus, UnknownStatus};
 pub use strategy::{Method, Stage, Strategy, TransactionVersion};

@@ -1,108 +1,44 @@
 //! The `committor` command as its users see it: what it prints where, and its exit codes.
 
+#[path = "cli/dry_run.rs"]
+mod dry_run;
+#[path = "cli/modes.rs"]
+mod modes;
+#[path = "cli/settings.rs"]
+mod settings;
+#[path = "cli/stop.rs"]
+mod stop;
+#[path = "cli/world.rs"]
+mod world;
+
 use std::{
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    path::Path,
+    process::Stdio,
 };
 
 use insta::assert_snapshot;
 use serde_json::Value;
-use tempfile::TempDir;
+use solana_keypair::Keypair;
 
-const ASSETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/accounts");
-
-/// An empty home and working folder, and nothing else of the caller's environment.
-struct World {
-    folder: TempDir,
-}
-
-impl World {
-    fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, content: &str) -> &Self {
-        std::fs::write(self.path(name), content).unwrap();
-        self
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_committor"));
-        command.args(args).env_clear().env("HOME", self.folder.path()).current_dir(self.folder.path());
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
-    }
-
-    /// Exit code, stdout and stderr, with what differs from run to run left out.
-    fn show(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        format!(
-            "exit code: {}\n----- stdout -----\n{}----- stderr -----\n{}",
-            output.status.code().unwrap(),
-            text(&output.stdout),
-            text(&output.stderr)
-        )
-        .replace(&self.folder.path().display().to_string(), "FOLDER")
-    }
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// A running `committor localnet`; killed if a test fails before it stops it.
-struct Localnet {
-    child: Child,
-    running: Value,
-}
-
-impl Localnet {
-    /// Starts one with the real accounts delegated to a new keypair at `id.json`.
-    fn start(world: &World) -> Self {
-        let args = ["localnet", "--rpc-port", "0", "--ws-port", "0", "--keypair", "id.json"];
-        let mut command = world.command(&args);
-        command.args(["--output", "json-compact", "--delegate", ASSETS]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        Self { child, running: serde_json::from_str(&line).unwrap() }
-    }
-
-    fn args<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
-        let url = |name: &str| self.running[name].as_str().unwrap();
-        let cluster = ["--url", url("rpc_url"), "--ws", url("websocket_url"), "--keypair", "id.json"];
-        args.iter().copied().chain(cluster).collect()
-    }
-
-    fn interrupt(mut self) -> i32 {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-        self.child.wait().unwrap().code().unwrap()
-    }
-}
-
-impl Drop for Localnet {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-    }
-}
+use world::{ASSETS, Localnet, World, json};
 
 #[test]
 fn help_is_what_it_was() {
     let world = World::new();
     assert_snapshot!("help", world.show(&["--help"]));
-    for command in ["commit", "status", "resume", "prune", "localnet", "demo"] {
+    let commands = ["commit", "finalize", "status", "resume", "tables", "prune", "localnet", "demo", "bench"];
+    for command in commands {
         assert_snapshot!(format!("help_{command}"), world.show(&[command, "--help"]));
     }
+    assert_snapshot!("help_bench_in_flight", world.show(&["bench", "in-flight", "--help"]));
+    assert_snapshot!("help_bench_plan", world.show(&["bench", "plan", "--help"]));
+}
+
+/// A changeset that commits an account twice in one bundle.
+fn twice() -> String {
+    let commit = (world::account(1), [1].as_slice());
+    world::changeset(&[world::bundle(1, &[commit, commit])])
 }
 
 #[test]
@@ -112,18 +48,25 @@ fn what_is_wrong_with_the_command_line_or_a_file_is_said_before_anything_is_done
         .write("broken.json", "{\"bundles\": [")
         .write("other.json", "{\"a\": 1}")
         .write("words.json", "secret words");
-    world.write("empty.json", "{\"bundles\": []}");
+    world.write("empty.json", "{\"bundles\": []}").write("twice.json", &twice());
+    // A keypair where it is looked for, so that what comes after it is reached.
+    let keypair = Keypair::new_from_array([1; 32]).to_bytes().to_vec();
+    std::fs::create_dir_all(world.path(".config/solana")).unwrap();
+    world.write(".config/solana/id.json", &format!("{keypair:?}"));
     let mut shown = String::new();
-    let cases: [&[&str]; 14] = [
+    let cases: [&[&str]; 17] = [
         &["comit"],
         &["commit"],
         &["commit", "none.json"],
         &["commit", "broken.json"],
         &["commit", "other.json"],
+        &["commit", "empty.json"],
+        &["commit", "twice.json"],
         &["commit", ASSETS, "--account", "11111111111111111111111111111111"],
         &["commit", ASSETS, "--url", "mainet"],
         &["commit", ASSETS, "--url", "http://localhost:1"],
         &["commit", ASSETS, "--keypair", "words.json"],
+        &["commit", ASSETS, "--keypair", "none.json"],
         &["commit", ASSETS, "--config", "none.yml"],
         &["demo", "--url", "devnet"],
         &["localnet", "--fee-payer", "id.json"],
@@ -244,6 +187,10 @@ fn dumps_and_changesets_land_on_a_running_localnet() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let report = json(&output);
     assert_eq!(report["bundles"].as_array().unwrap().len(), 6);
+    // The accounts are empty at first, and most of this state is zeroes: a patch of nothing.
+    let market = report["accounts"].as_array().unwrap().iter().find(|account| account["bytes"] == 871_520);
+    assert_eq!(market.unwrap()["strategy"], "inline-patch-v1");
+    assert_eq!(market.unwrap()["transactions"], 3);
     assert!(report["accounts"].as_array().unwrap().iter().all(|account| account["verified"] == true));
 
     let vault = format!("{ASSETS}/token_vault_165.json");
@@ -322,4 +269,21 @@ fn a_new_keypair_is_for_its_owner_only() {
         assert_eq!(std::fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
     }
     assert_eq!(localnet.interrupt(), 0);
+}
+
+#[test]
+fn planning_is_measured_by_size_of_the_changeset() {
+    let world = World::new();
+    let output =
+        world.run(&["bench", "plan", "--accounts", "100", "--repeats", "1", "--output", "json-compact"]);
+    let figures = json(&output);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let sizes: Vec<&String> = figures["per_account_ns"].as_object().unwrap().keys().collect();
+    assert_eq!(sizes, ["1", "10", "100"]);
+    assert!(figures["ratio"].is_f64());
+    // The mix is that of an engine: short states, changes in long ones, and new long ones.
+    let mix = serde_json::json!({"buffer-v1": 25, "inline-patch-v1": 25, "inline-v1": 50});
+    assert_eq!(figures["strategies"], mix);
+    let shown = world.show(&["bench", "plan", "--accounts", "100", "--repeats", "1"]);
+    assert!(shown.contains("An account of 100 costs 1.00 times one of 100."), "{shown}");
 }

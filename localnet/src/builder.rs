@@ -78,7 +78,7 @@ impl LocalnetBuilder {
 
     /// Starts with an account of `state` at `address` that is delegated to `authority`.
     ///
-    /// Its owner program is the example one, which did not make it: it can be committed to, but not be undelegated.
+    /// Its owner program is the example one, which takes it back when it is undelegated, although it did not make it.
     pub fn delegated(self, address: Address, authority: Address, state: Vec<u8>) -> Self {
         let (account, record) = delegated::accounts(&address, &authority, state);
         let record_address = committor_sdk::address::record(&address);

@@ -1,27 +1,36 @@
 //! From the node's words to typed errors.
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use committor_sdk::ProgramError;
 use solana_address::Address;
 use solana_instruction_error::InstructionError;
 use solana_message::VersionedMessage;
 use solana_rpc_client_api::{
     client_error::{self, ErrorKind},
+    custom_error::JSON_RPC_SERVER_ERROR_SEND_TRANSACTION_PREFLIGHT_FAILURE,
     request::{RpcError, RpcResponseErrorData},
 };
+use solana_transaction::versioned::VersionedTransaction;
 use solana_transaction_error::TransactionError;
 
 use super::TransactionFailure;
 
-/// Puts a transaction's error into words: which program's it is follows from the message.
+/// A transaction as the node takes it. Bincode does not know all formats.
+pub(super) fn base64(transaction: &VersionedTransaction) -> Result<String, String> {
+    let bytes = wincode::serialize(transaction).map_err(|error| error.to_string())?;
+    Ok(BASE64_STANDARD.encode(bytes))
+}
+
+/// Puts a transaction's error into words: which program's it is follows from the logs or the message.
 pub(super) fn failure(
     error: TransactionError,
-    message: &VersionedMessage,
+    message: Option<&VersionedMessage>,
     logs: Vec<String>,
 ) -> TransactionFailure {
     let program_error = match &error {
         TransactionError::InstructionError(index, InstructionError::Custom(code)) => {
             // The instruction's program may only pass on what a program that it called returned.
-            let program = failed_first(&logs).or_else(|| program_of(message, *index));
+            let program = failed_first(&logs).or_else(|| program_of(message?, *index));
             program.and_then(|program| ProgramError::decode(&program, *code))
         }
         _ => None,
@@ -44,15 +53,22 @@ fn program_of(message: &VersionedMessage, index: u8) -> Option<Address> {
 
 /// The error of a refused preflight, with its logs; `None` if the node failed in another way.
 pub(super) fn preflight(error: &client_error::Error) -> Option<(TransactionError, Vec<String>)> {
-    if let ErrorKind::RpcError(RpcError::RpcResponseError {
-        data: RpcResponseErrorData::SendTransactionPreflightFailure(result),
-        ..
-    }) = error.kind()
-    {
-        let error = result.err.clone()?.into();
-        return Some((error, result.logs.clone().unwrap_or_default()));
+    match error.kind() {
+        ErrorKind::RpcError(RpcError::RpcResponseError {
+            data: RpcResponseErrorData::SendTransactionPreflightFailure(result),
+            ..
+        }) => Some((result.err.clone()?.into(), result.logs.clone().unwrap_or_default())),
+        // Some nodes put it into words alone. Only of these two errors is it important to know them.
+        ErrorKind::RpcError(RpcError::RpcResponseError {
+            code: JSON_RPC_SERVER_ERROR_SEND_TRANSACTION_PREFLIGHT_FAILURE,
+            message,
+            ..
+        }) => [TransactionError::AlreadyProcessed, TransactionError::BlockhashNotFound]
+            .into_iter()
+            .find(|error| message.contains(&error.to_string()))
+            .map(|error| (error, Vec::new())),
+        _ => error.get_transaction_error().map(|error| (error, Vec::new())),
     }
-    error.get_transaction_error().map(|error| (error, Vec::new()))
 }
 
 #[cfg(test)]
@@ -69,7 +85,21 @@ mod tests {
         let instructions: Vec<Instruction> = programs.iter().map(instruction).collect();
         let message = v0::Message::try_compile(&Address::default(), &instructions, &[], Default::default());
         let error = TransactionError::InstructionError(index, InstructionError::Custom(code));
-        failure(error, &VersionedMessage::V0(message.unwrap()), logs.to_vec()).program_error
+        failure(error, Some(&VersionedMessage::V0(message.unwrap())), logs.to_vec()).program_error
+    }
+
+    #[test]
+    fn an_error_that_a_node_puts_into_words_alone_is_known() {
+        let error = |code, message: &str| {
+            let (message, data) = (message.to_owned(), RpcResponseErrorData::Empty);
+            let error = ErrorKind::from(RpcError::RpcResponseError { code, message, data });
+            preflight(&error.into()).map(|(error, _)| error)
+        };
+        let text = "Transaction simulation failed: This transaction has already been processed";
+        assert_eq!(error(-32002, text), Some(TransactionError::AlreadyProcessed));
+        assert_eq!(error(-32002, "failed: Blockhash not found"), Some(TransactionError::BlockhashNotFound));
+        assert_eq!(error(-32002, "failed: something else"), None);
+        assert_eq!(error(-32602, text), None);
     }
 
     #[test]

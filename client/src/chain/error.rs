@@ -8,6 +8,8 @@ use solana_signature::Signature;
 use solana_transaction_error::TransactionError;
 use thiserror::Error;
 
+use super::{FaultKind, fault::Fault};
+
 /// Why a transaction had no effect, as the cluster tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", self.describe())]
@@ -32,11 +34,15 @@ impl TransactionFailure {
 /// What goes wrong between here and the cluster.
 #[derive(Debug, Error)]
 pub enum ChainError {
-    /// The node did not answer, or not what was asked for.
-    #[error("{method} failed")]
+    /// The node did not answer, or with an error.
+    #[error("{method} failed ({fault}, tried {attempts}x)")]
     Rpc {
         /// The RPC method.
         method: &'static str,
+        /// What kind of trouble it is.
+        fault: FaultKind,
+        /// How often it was tried.
+        attempts: u32,
         /// Why.
         #[source]
         source: Box<client_error::Error>,
@@ -95,11 +101,21 @@ pub enum ChainError {
 }
 
 impl ChainError {
+    /// Names the method of a request that was given up.
+    pub(super) fn rpc(method: &'static str) -> impl Fn(Fault) -> Self {
+        move |Fault { kind, attempts, source }| Self::Rpc {
+            method,
+            fault: kind,
+            attempts,
+            source: Box::new(source),
+        }
+    }
+
     /// Whether trying again can help.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Rpc { .. } | Self::Expired { .. } | Self::Nonsense { .. } => true,
-            Self::GaveUp { .. } => true,
+            Self::Rpc { fault, .. } => fault.is_outage(),
+            Self::Expired { .. } | Self::Nonsense { .. } | Self::GaveUp { .. } => true,
             Self::Stopped { .. } => false,
             Self::Failed { failure, .. } | Self::Refused { failure, .. } => {
                 matches!(failure.error, TransactionError::BlockhashNotFound | TransactionError::AccountInUse)
@@ -109,7 +125,11 @@ impl ChainError {
 
     /// Whether the node, or the way to it, is the trouble, and not what was asked for.
     pub const fn is_outage(&self) -> bool {
-        matches!(self, Self::Rpc { .. } | Self::Nonsense { .. } | Self::GaveUp { .. })
+        match self {
+            Self::Rpc { fault, .. } => fault.is_outage(),
+            Self::Nonsense { .. } | Self::GaveUp { .. } => true,
+            Self::Failed { .. } | Self::Refused { .. } | Self::Expired { .. } | Self::Stopped { .. } => false,
+        }
     }
 
     /// The transaction that the error is about.
@@ -122,5 +142,60 @@ impl ChainError {
             | Self::GaveUp { signature, .. } => Some(*signature),
             Self::Rpc { .. } | Self::Nonsense { .. } => None,
         }
+    }
+
+    /// What the user can do about it.
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Rpc { fault, .. } => fault.hint(),
+            Self::Failed { failure, .. } | Self::Refused { failure, .. } => match failure.error {
+                TransactionError::InsufficientFundsForFee
+                | TransactionError::InsufficientFundsForRent { .. }
+                | TransactionError::AccountNotFound => "fund the account that pays",
+                TransactionError::BlockhashNotFound | TransactionError::AccountInUse => "try again",
+                _ => "the program's logs, kept with this error, tell more",
+            },
+            Self::Expired { .. } => {
+                "sign and send it again; where that happens often, pay a higher priority fee or use another node"
+            }
+            Self::Stopped { .. } => "ask for the transaction again at the next start: it may land",
+            Self::Nonsense { .. } => {
+                "check that the URL is that of a Solana JSON-RPC service of this cluster"
+            }
+            Self::GaveUp { .. } => "ask for the transaction again once the node is back: it may have landed",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use solana_rpc_client_api::request::RpcError;
+
+    use super::*;
+
+    fn rpc(fault: FaultKind) -> ChainError {
+        let source = RpcError::RpcRequestError("a test".to_owned());
+        let source = client_error::ErrorKind::from(source).into();
+        ChainError::rpc("getSlot")(Fault { kind: fault, attempts: 3, source })
+    }
+
+    #[test]
+    fn what_lies_at_the_node_is_waited_out_and_what_lies_at_the_request_is_not() {
+        for fault in FaultKind::ALL {
+            let error = rpc(fault);
+            assert_eq!(error.is_outage(), fault != FaultKind::Rejected, "{fault}");
+            assert_eq!(error.is_transient(), error.is_outage(), "{fault}");
+            assert!(!error.hint().is_empty() && error.signature().is_none(), "{fault}");
+        }
+        let signature = Signature::default();
+        let expired = ChainError::Expired { signature };
+        assert!(expired.is_transient() && !expired.is_outage() && expired.signature() == Some(signature));
+        let stopped = ChainError::Stopped { signature };
+        assert!(!stopped.is_transient() && !stopped.is_outage());
+    }
+
+    #[test]
+    fn the_text_names_method_kind_and_tries() {
+        assert_eq!(rpc(FaultKind::RateLimited).to_string(), "getSlot failed (rate limited, tried 3x)");
     }
 }

@@ -1,84 +1,52 @@
 //! A cluster over JSON-RPC.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use serde_json::json;
 use solana_account::Account;
-use solana_account_decoder_client_types::{UiAccount, UiAccountEncoding, UiDataSliceConfig};
+use solana_account_decoder_client_types::{UiAccount, UiAccountEncoding};
 use solana_address::Address;
-use solana_commitment_config::CommitmentConfig;
-use solana_rpc_client::nonblocking::rpc_client::RpcClient;
-use solana_rpc_client_api::config::{
-    RpcAccountInfoConfig, RpcSimulateTransactionConfig, RpcTransactionConfig,
+use solana_hash::Hash;
+use solana_rpc_client::{nonblocking::rpc_client::RpcClient, rpc_client::RpcClientConfig};
+use solana_rpc_client_api::{
+    config::{RpcAccountInfoConfig, RpcProgramAccountsConfig, RpcSimulateTransactionConfig},
+    filter::{Memcmp, RpcFilterType},
+    response::{RpcKeyedAccount, RpcPrioritizationFee, RpcSimulateTransactionResult},
 };
+use solana_sdk_ids::address_lookup_table;
 use solana_signature::Signature;
 use solana_transaction::versioned::VersionedTransaction;
 use solana_transaction_status_client_types::{UiTransactionEncoding, option_serializer::OptionSerializer};
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    AccountHeader, Chain, ChainError, Landed, RecentBlockhash, Rent, SignedTransaction, Simulation,
-    TransactionCost, TransactionFailure, confirm::Confirmer, decode,
+    AccountHeader, Chain, ChainError, ChainStats, FaultKind, Landed, RecentBlockhash, Rent, RpcSettings,
+    SignedTransaction, Simulation, TransactionCost, TransactionFailure,
+    confirm::Confirmer,
+    decode,
+    endpoints::{Needs, Sender},
+    fault::Fault,
+    node::Node,
+    nonce::stored_nonce,
 };
 
-/// Addresses that one `getMultipleAccounts` takes.
-const MAX_ACCOUNTS_PER_CALL: usize = 100;
 /// Addresses that one `getRecentPrioritizationFees` takes.
 const MAX_FEE_ACCOUNTS: usize = 128;
 /// The feature gate of v1 transactions.
 const V1_FEATURE: Address = Address::from_str_const("txv1aq4pp281K9um3tnPgkfX8UqtFT6wcVW3hNezGLL");
+/// Where a lookup table names its authority: after its kind (4 bytes), its deactivation slot and the slot of its last
+/// extension (8 each), where that began (1), and that there is an authority (1).
+const TABLE_AUTHORITY_OFFSET: usize = 22;
 /// Owner of feature-gate accounts.
 const FEATURE_PROGRAM: Address = Address::from_str_const("Feature111111111111111111111111111111111111");
 
-/// How to talk to a cluster.
-#[derive(Clone, Debug)]
-pub struct RpcSettings {
-    /// URL of the JSON-RPC service.
-    pub url: String,
-    /// URL of the websocket service; `None` to poll only.
-    pub websocket_url: Option<String>,
-    /// When a transaction counts as landed, and what reads see.
-    pub commitment: CommitmentConfig,
-    /// How long one request may take.
-    pub request_timeout: Duration,
-    /// How often a status is asked for that the websocket did not tell in time.
-    pub poll_interval: Duration,
-    /// How often an unconfirmed transaction is sent again.
-    pub resend_interval: Duration,
-    /// How long a node may go on failing before what waits for it is told.
-    pub patience: Duration,
-}
-
-impl RpcSettings {
-    /// Settings for the service at `url`: `confirmed`, and intervals that suit slots of 200 to 400 ms.
-    pub fn new(url: impl Into<String>) -> Self {
-        let url = url.into();
-        let websocket_url = websocket_url(&url);
-        Self {
-            url,
-            websocket_url,
-            commitment: CommitmentConfig::confirmed(),
-            request_timeout: Duration::from_secs(30),
-            poll_interval: Duration::from_millis(400),
-            resend_interval: Duration::from_secs(2),
-            patience: Duration::from_secs(60),
-        }
-    }
-}
-
 /// A cluster over JSON-RPC. Dropping it ends its background tasks.
 pub struct RpcChain {
-    client: Arc<RpcClient>,
+    node: Arc<Node>,
     confirmer: Confirmer,
-    /// The highest slot in which something landed: what reads must have seen.
-    landed_slot: Arc<AtomicU64>,
     v1: OnceCell<bool>,
+    poll_interval: Duration,
     tasks: TaskTracker,
     cancelled: CancellationToken,
 }
@@ -88,18 +56,11 @@ impl RpcChain {
     ///
     /// Must be called within a tokio runtime.
     pub fn new(settings: RpcSettings) -> Self {
-        let client = Arc::new(RpcClient::new_with_timeout_and_commitment(
-            settings.url.clone(),
-            settings.request_timeout,
-            settings.commitment,
-        ));
-        let landed_slot = Arc::new(AtomicU64::new(0));
+        let node = Arc::new(Node::new(&settings));
         let (tasks, cancelled) = (TaskTracker::new(), CancellationToken::new());
-        let (confirmer, poller) =
-            Confirmer::new(client.clone(), &settings, landed_slot.clone(), tasks.clone());
-        let stop = cancelled.clone();
-        tasks.spawn(async move { stop.run_until_cancelled(poller).await });
-        Self { client, confirmer, landed_slot, v1: OnceCell::new(), tasks, cancelled }
+        let poll_interval = settings.poll_interval;
+        let confirmer = Confirmer::new(node.clone(), settings, &tasks, &cancelled);
+        Self { node, confirmer, v1: OnceCell::new(), poll_interval, tasks, cancelled }
     }
 
     /// Ends the background tasks and waits until they have ended. Whoever waits for a transaction gets
@@ -111,29 +72,47 @@ impl RpcChain {
         self.tasks.wait().await;
     }
 
-    /// Accounts in the order asked; with `data` or only with their length.
-    async fn ui_accounts(
-        &self,
-        addresses: &[Address],
-        data: bool,
-    ) -> Result<Vec<Option<UiAccount>>, ChainError> {
-        let min_context_slot = Some(self.landed_slot.load(Ordering::Acquire)).filter(|slot| *slot > 0);
-        let config = RpcAccountInfoConfig {
-            encoding: Some(if data { UiAccountEncoding::Base64Zstd } else { UiAccountEncoding::Base64 }),
-            data_slice: (!data).then_some(UiDataSliceConfig { offset: 0, length: 0 }),
-            commitment: Some(self.client.commitment()),
-            min_context_slot,
-        };
-        let mut accounts = Vec::with_capacity(addresses.len());
-        for chunk in addresses.chunks(MAX_ACCOUNTS_PER_CALL) {
-            let found = self.client.get_multiple_ui_accounts_with_config(chunk, config.clone()).await;
-            let found = found.map_err(rpc("getMultipleAccounts"))?.value;
-            if found.len() != chunk.len() {
-                return Err(nonsense(format!("{} accounts", found.len()), "one per address"));
+    /// What this value did since it was made.
+    pub fn stats(&self) -> ChainStats {
+        self.node.endpoints.counters.snapshot()
+    }
+
+    /// A client for whatever else is to be asked, with the same endpoints, limits and retries, and counted with the rest.
+    pub fn client(&self) -> RpcClient {
+        let config = RpcClientConfig::with_commitment(self.node.commitment);
+        RpcClient::new_sender(Sender(self.node.endpoints.clone()), config)
+    }
+
+    /// The nonce that a nonce account holds: what a transaction that advances it is signed with, in a blockhash's place.
+    /// `None` if there is no such account, or no nonce in it.
+    ///
+    /// # Errors
+    /// [`ChainError`] if the account could not be read.
+    pub async fn nonce(&self, account: Address) -> Result<Option<Hash>, ChainError> {
+        Ok(self.accounts(&[account]).await?.pop().flatten().as_ref().and_then(stored_nonce))
+    }
+
+    /// Waits until a slot has been reached, and returns the slot that has.
+    ///
+    /// # Errors
+    /// [`ChainError::Nonsense`] if that takes longer than `limit`, any other if the node can't be asked.
+    pub async fn wait_for_slot(&self, slot: u64, limit: Duration) -> Result<u64, ChainError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let found = self.slot().await?;
+            if found >= slot {
+                return Ok(found);
             }
-            accounts.extend(found);
+            if Instant::now() >= deadline {
+                let found = format!("slot {found} after {} s", limit.as_secs());
+                return Err(ChainError::Nonsense {
+                    method: "getSlot",
+                    found,
+                    expected: "the slot waited for",
+                });
+            }
+            tokio::time::sleep(self.poll_interval).await;
         }
-        Ok(accounts)
     }
 }
 
@@ -145,14 +124,11 @@ impl Drop for RpcChain {
 
 impl Chain for RpcChain {
     async fn recent_blockhash(&self) -> Result<RecentBlockhash, ChainError> {
-        let commitment = self.client.commitment();
-        let found = self.client.get_latest_blockhash_with_commitment(commitment).await;
-        let (blockhash, last_valid_block_height) = found.map_err(rpc("getLatestBlockhash"))?;
-        Ok(RecentBlockhash { blockhash, last_valid_block_height })
+        self.node.recent_blockhash().await
     }
 
     async fn block_height(&self) -> Result<u64, ChainError> {
-        self.client.get_block_height().await.map_err(rpc("getBlockHeight"))
+        Ok(self.node.position().await?.block_height)
     }
 
     async fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, ChainError> {
@@ -160,7 +136,7 @@ impl Chain for RpcChain {
             let unreadable = || nonsense("an account that can't be decoded".to_owned(), "base64+zstd");
             account.to_account().ok_or_else(unreadable)
         };
-        let accounts = self.ui_accounts(addresses, true).await?;
+        let accounts = self.node.accounts(addresses, true).await?;
         accounts.into_iter().map(|account| account.map(decode).transpose()).collect()
     }
 
@@ -171,14 +147,42 @@ impl Chain for RpcChain {
             let len = account.space.ok_or_else(|| nonsense("no space".to_owned(), "the data's length"))?;
             Ok(AccountHeader { owner, lamports: account.lamports, len })
         };
-        let accounts = self.ui_accounts(addresses, false).await?;
+        let accounts = self.node.accounts(addresses, false).await?;
         accounts.into_iter().map(|account| account.map(decode).transpose()).collect()
+    }
+
+    async fn tables_of(&self, authority: &Address) -> Result<Vec<(Address, Account)>, ChainError> {
+        const METHOD: &str = "getProgramAccounts";
+        // The byte before the authority says that there is one: a frozen table has none, and may have any bytes there.
+        let names = [&[1], authority.as_ref()].concat();
+        let filter = RpcFilterType::Memcmp(Memcmp::new_raw_bytes(TABLE_AUTHORITY_OFFSET - 1, names));
+        let config = RpcProgramAccountsConfig {
+            filters: Some(vec![filter]),
+            account_config: RpcAccountInfoConfig {
+                encoding: Some(UiAccountEncoding::Base64Zstd),
+                commitment: Some(self.node.commitment),
+                min_context_slot: self.node.seen(),
+                ..RpcAccountInfoConfig::default()
+            },
+            ..RpcProgramAccountsConfig::default()
+        };
+        let params = json!([address_lookup_table::ID.to_string(), config]);
+        let found: Vec<RpcKeyedAccount> = self.node.call(METHOD, params, Needs::default()).await?;
+        let decode = |found: RpcKeyedAccount| {
+            let unreadable = |found| ChainError::Nonsense { method: METHOD, found, expected: "accounts" };
+            let address = found.pubkey.parse().map_err(|_| unreadable(found.pubkey.clone()))?;
+            let account = found.account.to_account();
+            Ok((address, account.ok_or_else(|| unreadable("an account that can't be decoded".to_owned()))?))
+        };
+        found.into_iter().map(decode).collect()
     }
 
     async fn rent(&self) -> Result<Rent, ChainError> {
         const METHOD: &str = "getMinimumBalanceForRentExemption";
-        let minimum =
-            async |len| self.client.get_minimum_balance_for_rent_exemption(len).await.map_err(rpc(METHOD));
+        let minimum = async |len: usize| {
+            let params = json!([len, self.node.commitment]);
+            self.node.call::<u64>(METHOD, params, Needs::default()).await
+        };
         let empty_account_lamports = minimum(0).await?;
         let one_byte = minimum(1).await?;
         Ok(Rent {
@@ -197,32 +201,38 @@ impl Chain for RpcChain {
     }
 
     async fn slot(&self) -> Result<u64, ChainError> {
-        self.client.get_slot().await.map_err(rpc("getSlot"))
+        let slot = self.node.position().await?.slot;
+        // An answer may have come in the meantime that has seen a later one.
+        Ok(self.node.seen().map_or(slot, |seen| seen.max(slot)))
     }
 
     async fn priority_fees(&self, writable: &[Address]) -> Result<Vec<u64>, ChainError> {
         // The node takes no more addresses than a transaction locks accounts.
-        let writable = &writable[..writable.len().min(MAX_FEE_ACCOUNTS)];
-        let fees = self.client.get_recent_prioritization_fees(writable).await;
-        let fees = fees.map_err(rpc("getRecentPrioritizationFees"))?;
+        let writable = writable.iter().take(MAX_FEE_ACCOUNTS).map(Address::to_string);
+        let params = json!([writable.collect::<Vec<String>>()]);
+        let fees: Vec<RpcPrioritizationFee> =
+            self.node.call("getRecentPrioritizationFees", params, Needs::default()).await?;
         Ok(fees.into_iter().map(|fee| fee.prioritization_fee).collect())
     }
 
     async fn simulate(&self, transaction: &VersionedTransaction) -> Result<Simulation, ChainError> {
+        const METHOD: &str = "simulateTransaction";
         let config = RpcSimulateTransactionConfig {
             sig_verify: false,
             replace_recent_blockhash: true,
-            commitment: Some(self.client.commitment()),
-            min_context_slot: Some(self.landed_slot.load(Ordering::Acquire)).filter(|slot| *slot > 0),
+            commitment: Some(self.node.commitment),
+            encoding: Some(UiTransactionEncoding::Base64),
+            min_context_slot: self.node.seen(),
             ..RpcSimulateTransactionConfig::default()
         };
-        let found = self.client.simulate_transaction_with_config(transaction, config).await;
-        let found = found.map_err(rpc("simulateTransaction"))?.value;
+        let unsendable = |error| ChainError::rpc(METHOD)(Fault::of(FaultKind::Rejected, 0, error));
+        let params = json!([decode::base64(transaction).map_err(unsendable)?, config]);
+        let found: RpcSimulateTransactionResult = self.node.read(METHOD, params).await?;
         let outcome = match found.err {
             None => Ok(()),
             Some(error) => {
                 let logs = found.logs.unwrap_or_default();
-                Err(decode::failure(error.into(), &transaction.message, logs))
+                Err(decode::failure(error.into(), Some(&transaction.message), logs))
             }
         };
         let compute_units = found.units_consumed.unwrap_or_default();
@@ -241,14 +251,8 @@ impl Chain for RpcChain {
     }
 
     async fn cost(&self, signature: Signature) -> Result<Option<TransactionCost>, ChainError> {
-        let config = RpcTransactionConfig {
-            encoding: Some(UiTransactionEncoding::Base64),
-            commitment: Some(self.client.commitment()),
-            max_supported_transaction_version: Some(1),
-        };
-        let found = self.client.get_transaction_with_config(&signature, config).await;
-        let meta = found.map_err(rpc("getTransaction"))?.transaction.meta;
-        Ok(meta.map(|meta| {
+        let found = self.node.transaction(signature).await?;
+        Ok(found.and_then(|found| found.transaction.meta).map(|meta| {
             let compute_units = match meta.compute_units_consumed {
                 OptionSerializer::Some(units) => units,
                 _ => 0,
@@ -258,50 +262,6 @@ impl Chain for RpcChain {
     }
 }
 
-/// By Solana's convention: the same host, and the next port if one is named. `None` if the URL is not of that kind.
-fn websocket_url(url: &str) -> Option<String> {
-    let (scheme, rest) = url.split_once("://")?;
-    let scheme = match scheme {
-        "http" => "ws",
-        "https" => "wss",
-        _ => return None,
-    };
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let host = match host.rsplit_once(':') {
-        Some((name, port)) if !port.ends_with(']') => {
-            format!("{name}:{}", port.parse::<u16>().ok()?.checked_add(1)?)
-        }
-        _ => host.to_owned(),
-    };
-    Some(format!("{scheme}://{host}/{path}"))
-}
-
 fn nonsense(found: String, expected: &'static str) -> ChainError {
     ChainError::Nonsense { method: "getMultipleAccounts", found, expected }
-}
-
-/// Names the method that failed.
-pub(super) fn rpc(method: &'static str) -> impl Fn(solana_rpc_client_api::client_error::Error) -> ChainError {
-    move |source| ChainError::Rpc { method, source: Box::new(source) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_websocket_is_beside_the_rpc_service() {
-        let cases = [
-            ("http://localhost:8899", Some("ws://localhost:8900/")),
-            ("https://api.devnet.solana.com", Some("wss://api.devnet.solana.com/")),
-            ("https://host.example/a/key?x=1", Some("wss://host.example/a/key?x=1")),
-            ("http://[::1]:80/", Some("ws://[::1]:81/")),
-            ("http://[::1]/", Some("ws://[::1]/")),
-            ("http://host:65535", None),
-            ("ftp://host", None),
-        ];
-        for (url, expected) in cases {
-            assert_eq!(websocket_url(url).as_deref(), expected, "{url}");
-        }
-    }
 }

@@ -16,10 +16,10 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
+use super::{RetrySettings, RpcSettings, settings::host};
+
 /// How long connecting and subscribing may take; after that the poller does the work.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to leave a service alone that could not be reached.
-const RECONNECT_AFTER: Duration = Duration::from_secs(5);
 
 /// What the websocket says about a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,17 +32,31 @@ pub(super) enum Notification {
 
 /// A connection that is made when it is needed and again after it broke.
 pub(super) struct Websocket {
-    url: Option<String>,
+    /// Where to connect, the preferred service first.
+    urls: Vec<String>,
     commitment: CommitmentConfig,
     connection: Mutex<Connection>,
+    /// How long to leave services alone that could not be reached.
+    retry: RetrySettings,
     /// Who waits for the tasks that listen.
     tasks: TaskTracker,
 }
 
-enum Connection {
-    Closed,
-    Open(Arc<PubsubClient>),
-    FailedAt(Instant),
+/// The connection, if there is one.
+struct Connection {
+    open: Option<Arc<PubsubClient>>,
+    /// Failures since the last subscription that worked.
+    failures: u32,
+    /// None is made before.
+    ready_at: Instant,
+}
+
+impl Connection {
+    fn failed(&mut self, retry: &RetrySettings) {
+        self.open = None;
+        self.failures = self.failures.saturating_add(1);
+        self.ready_at = Instant::now() + retry.delay(self.failures);
+    }
 }
 
 /// A subscription to one signature. Dropping it unsubscribes.
@@ -60,8 +74,14 @@ impl Subscription {
 }
 
 impl Websocket {
-    pub(super) fn new(url: Option<String>, commitment: CommitmentConfig, tasks: TaskTracker) -> Self {
-        Self { url, commitment, connection: Mutex::new(Connection::Closed), tasks }
+    pub(super) fn new(settings: &RpcSettings, tasks: TaskTracker) -> Self {
+        Self {
+            urls: settings.endpoints().into_iter().filter_map(|endpoint| endpoint.websocket_url).collect(),
+            commitment: settings.commitment,
+            connection: Mutex::new(Connection { open: None, failures: 0, ready_at: Instant::now() }),
+            retry: settings.retry,
+            tasks,
+        }
     }
 
     /// Subscribes to a signature; `None` if that can't be done now.
@@ -75,35 +95,39 @@ impl Websocket {
             enable_received_notification: Some(false),
         };
         // The stream borrows the connection, so a task of its own holds both. It ends with the subscription.
-        self.tasks.spawn(listen(client, signature, config, ready, sender, gone));
+        self.tasks.spawn(listen(client.clone(), signature, config, ready, sender, gone));
         let subscribed = timeout(CONNECT_TIMEOUT, subscribed).await;
-        if subscribed.is_ok_and(|subscribed| subscribed.is_ok()) {
-            return Some(Subscription { notification, _listening: listening });
+        let subscribed = subscribed.is_ok_and(|subscribed| subscribed.is_ok());
+        let mut connection = self.connection.lock().await;
+        // Another one may have found out before, and made a new connection.
+        if connection.open.as_ref().is_some_and(|open| Arc::ptr_eq(open, &client)) {
+            if subscribed {
+                connection.failures = 0;
+            } else {
+                connection.failed(&self.retry);
+            }
         }
-        *self.connection.lock().await = Connection::FailedAt(Instant::now());
-        None
+        subscribed.then_some(Subscription { notification, _listening: listening })
     }
 
     async fn connected(&self) -> Option<Arc<PubsubClient>> {
-        let url = self.url.as_ref()?;
+        if self.urls.is_empty() {
+            return None;
+        }
         let mut connection = self.connection.lock().await;
-        match &*connection {
-            Connection::Open(client) => return Some(client.clone()),
-            Connection::FailedAt(at) if at.elapsed() < RECONNECT_AFTER => return None,
-            Connection::FailedAt(_) | Connection::Closed => (),
+        if connection.open.is_some() || Instant::now() < connection.ready_at {
+            return connection.open.clone();
         }
-        match timeout(CONNECT_TIMEOUT, PubsubClient::new(url)).await {
-            Ok(Ok(client)) => {
+        for url in &self.urls {
+            if let Ok(Ok(client)) = timeout(CONNECT_TIMEOUT, PubsubClient::new(url)).await {
                 let client = Arc::new(client);
-                *connection = Connection::Open(client.clone());
-                Some(client)
+                connection.open = Some(client.clone());
+                return Some(client);
             }
-            _ => {
-                tracing::debug!(url, "no websocket; polling instead");
-                *connection = Connection::FailedAt(Instant::now());
-                None
-            }
+            tracing::debug!(endpoint = host(url), "no websocket");
         }
+        connection.failed(&self.retry);
+        None
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
 ///
 /// ```toml
 /// transaction_version = "v1"       # or "v0"; by default v1 where the cluster has it
-/// bundles_in_flight = 64           # bundles that are worked on at a time
+/// bundles_in_flight = 128          # bundles that are worked on at a time
 /// transactions_in_flight = 64      # transactions of one bundle that are on their way at a time
 /// attempts = 5                     # tries after errors that may pass
 /// coalesce = false                 # whether a bundle that waits gives way to a newer one of its accounts
@@ -26,6 +26,24 @@ use crate::{
 /// [commit]                         # likewise [prepare], [finalize] and [cleanup]
 /// compute = "table"                # or "simulate", or a number of compute units, in quotes
 /// priority_fee = "p75:100000"      # the 75th percentile of recent fees, at most 100,000; or a price, in quotes
+/// ```
+///
+/// Prices are in micro-lamports per compute unit. `docs/settings.md` describes every key.
+///
+/// ```
+/// use committor_client::{EngineSettings, config::EngineOptions, types::{ComputeLimit, PriorityFee}};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("settings.toml");
+/// std::fs::write(&path, "attempts = 9\n[commit]\ncompute = \"simulate\"\npriority_fee = \"p75:100000\"\n")?;
+/// let mut settings = EngineSettings::default();
+/// EngineOptions::load(&path)?.apply(&mut settings)?;
+/// assert_eq!(settings.attempts, 9);
+/// assert_eq!(settings.budgets.commit.compute, ComputeLimit::Simulate);
+/// assert_eq!(settings.budgets.commit.priority_fee, PriorityFee::Percentile { percentile: 75, cap: 100_000 });
+/// // What the file does not name is left as it is.
+/// assert_eq!(settings.budgets.prepare.compute, ComputeLimit::Table);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,6 +87,16 @@ pub struct BudgetOptions {
 }
 
 /// A value for one stage (`commit=simulate`) or for all of them (`simulate`).
+///
+/// ```
+/// use committor_client::{config::StageOption, types::{ComputeLimit, Stage}};
+///
+/// let option: StageOption<ComputeLimit> = "commit=20000".parse()?;
+/// assert_eq!(option, StageOption { stage: Some(Stage::Commit), value: ComputeLimit::Fixed(20_000) });
+/// let error = "comit=20000".parse::<StageOption<ComputeLimit>>().unwrap_err();
+/// assert_eq!(error.to_string(), "`comit` is no stage: expected prepare, commit, finalize or cleanup");
+/// # Ok::<(), committor_client::config::ConfigError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageOption<T> {
     /// The stage; `None` for all.
@@ -104,9 +132,18 @@ impl EngineOptions {
         let text = std::fs::read_to_string(path);
         let text = text.map_err(|source| ConfigError::SettingsFile { path: path.to_owned(), source })?;
         let refuse = |reason: String| ConfigError::Settings { path: path.to_owned(), reason };
-        let options: Self = toml::from_str(&text).map_err(|error| refuse(error.to_string()))?;
+        let options: Self =
+            toml::from_str(&text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
         if let Some(text) = &options.keep {
             parse_age(text).map_err(|error| refuse(format!("`keep`: {error}")))?;
+        }
+        let zero = [
+            ("bundles_in_flight", options.bundles_in_flight == Some(0)),
+            ("transactions_in_flight", options.transactions_in_flight == Some(0)),
+            ("attempts", options.attempts == Some(0)),
+        ];
+        if let Some((key, _)) = zero.into_iter().find(|(_, zero)| *zero) {
+            return Err(refuse(format!("`{key}` is 0, expected at least 1")));
         }
         for stage in Stage::ALL {
             let budget = options.budget(stage);
@@ -191,6 +228,20 @@ mod tests {
     }
 
     #[test]
+    fn the_file_in_the_documentation_is_the_defaults() {
+        let page = include_str!("../../../docs/settings.md");
+        let (_, file) = page.split_once("```toml\n").unwrap();
+        let (file, _) = file.split_once("```").unwrap();
+        let mut settings = EngineSettings::default();
+        load(file).unwrap().apply(&mut settings).unwrap();
+        let defaults = EngineSettings { version: Some(TransactionVersion::V1), ..EngineSettings::default() };
+        assert_eq!(format!("{settings:?}"), format!("{defaults:?}"));
+        for key in toml::from_str::<toml::Table>(file).unwrap().keys() {
+            assert!(page.matches(&format!("`{key}`")).count() > 0, "{key} is described");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_in_a_settings_file_is_named() {
         let cases = [
             ("colaesce = true", "unknown field `colaesce`"),
@@ -203,6 +254,9 @@ mod tests {
             ("keep = \"a month\"", "`keep`: `a month` is no length of time"),
             ("transaction_version = \"v2\"", "unknown variant `v2`"),
             ("attempts = -1", "invalid value"),
+            ("bundles_in_flight = 0", "`bundles_in_flight` is 0"),
+            ("transactions_in_flight = 0", "`transactions_in_flight` is 0"),
+            ("attempts = 0", "`attempts` is 0"),
         ];
         for (text, expected) in cases {
             let error = load(text).unwrap_err().to_string();

@@ -23,7 +23,8 @@ pub(super) struct Refused {
 impl Refused {
     /// What the store keeps of it.
     pub(super) fn refusal(&self) -> Refusal {
-        Refusal { position: self.position, reason: chain_of(&self.error) }
+        let hint = self.error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
+        Refusal { position: self.position, reason: format!("{}{hint}", chain_of(&self.error)) }
     }
 }
 

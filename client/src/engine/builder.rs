@@ -8,7 +8,10 @@ use std::{
 
 use solana_keypair::Keypair;
 
-use super::{Committor, EngineError, EngineSettings, Signers};
+use super::{
+    Committor, EngineError, EngineSettings, Signers,
+    tables::{TableSettings, Tables},
+};
 use crate::{
     chain::{RpcChain, RpcSettings},
     store::Store,
@@ -82,13 +85,27 @@ impl Builder {
     /// # Errors
     /// [`EngineError::Missing`] names what was not given; [`EngineError::Store`] if the store can't be opened.
     pub async fn start(self) -> Result<Committor, EngineError> {
+        let settings = self.settings;
+        let (chain, store, signers, lock) = self.open().await?;
+        Committor::start(chain, store, signers, settings, Some(lock)).await
+    }
+
+    /// Opens the store for its lookup tables alone: nothing that had not ended is taken up.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn tables(self, settings: TableSettings) -> Result<Tables<RpcChain>, EngineError> {
+        let (chain, store, signers, lock) = self.open().await?;
+        Ok(Tables::with_lock(Arc::new(chain), store, signers, settings, Some(lock)))
+    }
+
+    async fn open(self) -> Result<(RpcChain, Store, Signers, File), EngineError> {
         let rpc = self.rpc.ok_or(EngineError::Missing("cluster"))?;
         let authority = self.authority.ok_or(EngineError::Missing("authority"))?;
         let path = self.store.ok_or(EngineError::Missing("store"))?;
         let payer = self.payer.unwrap_or_else(|| authority.clone());
         let (lock, store) = tokio::task::spawn_blocking(move || open(path)).await??;
-        let signers = Signers { payer, authority };
-        Committor::start(RpcChain::new(rpc), store, signers, self.settings, Some(lock)).await
+        Ok((RpcChain::new(rpc), store, Signers { payer, authority }, lock))
     }
 }
 

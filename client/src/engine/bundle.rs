@@ -1,22 +1,34 @@
 //! One bundle, from its turn to its end.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, MutexGuard, PoisonError},
+    time::Duration,
+};
 
-use committor_sdk::delegation;
+use committor_sdk::{address, delegation};
 use solana_account::Account;
 use solana_address::Address;
 use solana_signature::Signature;
-use tokio::sync::broadcast;
+use tokio::{
+    sync::{Mutex, Notify, broadcast},
+    time::Instant,
+};
 
-use super::{EngineError, EngineSettings, Event, Signers, error::chain_of, round::Round};
+use super::{
+    EngineError, EngineSettings, Event, Signers,
+    error::{chain_of, reason},
+    round::Round,
+    tables::{TableError, Tables},
+};
 use crate::{
     chain::Chain,
     plan::{
-        AccountFacts, BundleFacts, BundlePlan, CommitPlan, PlanContext, plan_bundle, plan_cleanup,
-        plan_finalize,
+        AccountFacts, BundleFacts, BundlePlan, CommitPlan, PlanContext, RentSchedule, TableNeed, plan_bundle,
+        plan_cleanup, plan_finalize,
     },
     store::{BundleEnd, CommitDecision, Store, StoredBundle},
-    types::{BundleKey, BundleStatus, CommitMode, Stage},
+    types::{BundleKey, BundleStatus, CommitMode, ComputeLimit, Stage, TableHolder, TransactionVersion},
 };
 
 /// The longest wait between attempts.
@@ -29,6 +41,28 @@ pub(super) struct Runner<C> {
     pub(super) signers: Signers,
     pub(super) settings: EngineSettings,
     pub(super) events: broadcast::Sender<Event>,
+    /// The cluster's rent, and when it was asked for.
+    pub(super) rent: Arc<Mutex<Option<(Instant, RentSchedule)>>>,
+    /// The lookup tables of v0 transactions.
+    pub(super) tables: Tables<C>,
+    /// Told when lookup tables are made: from then on they need upkeep.
+    pub(super) tables_needed: Arc<Notify>,
+    /// Bundles that have reserved addresses in lookup tables.
+    reserved: Arc<std::sync::Mutex<HashSet<BundleKey>>>,
+}
+
+impl<C: Chain> Runner<C> {
+    pub(super) fn new(
+        chain: Arc<C>,
+        store: Store,
+        signers: Signers,
+        settings: EngineSettings,
+        events: broadcast::Sender<Event>,
+    ) -> Self {
+        let tables = Tables::new(chain.clone(), store.clone(), signers.clone(), settings.tables);
+        let (rent, tables_needed, reserved) = (Arc::default(), Arc::default(), Arc::default());
+        Self { chain, store, signers, settings, events, rent, tables, tables_needed, reserved }
+    }
 }
 
 impl<C> Clone for Runner<C> {
@@ -39,12 +73,23 @@ impl<C> Clone for Runner<C> {
             signers: self.signers.clone(),
             settings: self.settings,
             events: self.events.clone(),
+            rent: self.rent.clone(),
+            tables: self.tables.clone(),
+            tables_needed: self.tables_needed.clone(),
+            reserved: self.reserved.clone(),
         }
     }
 }
 
 /// The transaction that applied a bundle, if it is known.
 type Proof = Option<Signature>;
+
+/// A bundle that was found applied, or staged.
+struct Applied {
+    proof: Proof,
+    /// Whether its buffers are known to be closed, as far as they are to be.
+    is_tidy: bool,
+}
 
 /// What the chain says about a bundle.
 enum Outcome {
@@ -75,18 +120,22 @@ impl<C: Chain> Runner<C> {
                 return;
             }
         };
-        let end = match self.attempts(&bundle).await {
+        let applied = self.attempts(&bundle).await;
+        if applied.as_ref().is_ok_and(|applied| !applied.is_tidy) {
+            self.clean_up(&bundle).await;
+        }
+        let end = match applied.map(|applied| applied.proof) {
             Ok(proof) if stage_of(&bundle) == Stage::Commit && bundle.mode == CommitMode::Stage => {
                 BundleEnd::Staged(proof)
             }
             Ok(proof) => BundleEnd::Landed(proof),
             // What is staged stays, unless it is gone.
             Err(error) if bundle.status == BundleStatus::Finalizing && !error.is_obsolete() => {
-                BundleEnd::Postponed(chain_of(&error))
+                BundleEnd::Postponed(reason(&error))
             }
             Err(error) => {
                 self.clean_up(&bundle).await;
-                BundleEnd::Failed(chain_of(&error))
+                BundleEnd::Failed(reason(&error))
             }
         };
         self.end(key, end).await;
@@ -106,6 +155,8 @@ impl<C: Chain> Runner<C> {
                 BundleStatus::Failed
             }
         };
+        self.record_costs(key).await;
+        self.release_tables(key).await;
         if let Err(error) = self.store.end(key, end).await {
             // It stays unfinished, and the next start takes it up.
             tracing::error!(bundle = %key, error = chain_of(&error), "could not record the end of a bundle");
@@ -114,29 +165,35 @@ impl<C: Chain> Runner<C> {
     }
 
     /// Tries until the bundle has landed, or is certain not to.
-    async fn attempts(&self, bundle: &StoredBundle) -> Result<Proof, EngineError> {
+    async fn attempts(&self, bundle: &StoredBundle) -> Result<Applied, EngineError> {
         let mut left = self.settings.attempts.max(1);
         let mut delay = Backoff(self.settings.first_retry_delay);
         let mut simulate = false;
         loop {
             let error = match self.attempt(bundle, simulate).await {
-                Ok(proof) => return Ok(proof),
+                Ok(applied) => return Ok(applied),
                 Err(error) => error,
             };
             // Limits from the table may be too low for programs that nobody has measured.
-            let try_simulated = !simulate && error.is_out_of_compute();
+            let from_table = self.settings.budgets.of(stage_of(bundle)).compute == ComputeLimit::Table;
+            let try_simulated = !simulate && from_table && error.is_out_of_compute();
             simulate |= try_simulated;
             if !error.is_outage() {
                 left -= 1;
             }
             if !(error.is_transient() || try_simulated) || left == 0 {
                 return match self.outcome(bundle).await {
-                    Some(proof) => Ok(proof),
+                    Some(proof) => Ok(Applied { proof, is_tidy: false }),
                     None => Err(error),
                 };
             }
             self.tell(Event::Retrying { bundle: bundle.key, reason: chain_of(&error) });
             delay.wait().await;
+            if error.is_lost_table()
+                && let Err(error) = self.tables.reconcile().await
+            {
+                tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not read lookup tables");
+            }
         }
     }
 
@@ -160,8 +217,8 @@ impl<C: Chain> Runner<C> {
     async fn look(&self, bundle: &StoredBundle) -> Result<Outcome, EngineError> {
         // The height first: what is not found below may have landed before it, but not after.
         let height = self.chain.block_height().await?;
-        let (context, facts) = tokio::try_join!(self.context(&[]), self.facts(bundle))?;
-        if let Some(proof) = self.landed(bundle, &facts, &context).await? {
+        let facts = self.facts(bundle).await?;
+        if let Some(proof) = self.landed(bundle, &facts).await? {
             return Ok(Outcome::Landed(proof));
         }
         let open = self.store.open_transactions(bundle.key, stage_of(bundle)).await?;
@@ -169,51 +226,51 @@ impl<C: Chain> Runner<C> {
         Ok(if may_land { Outcome::MayLand } else { Outcome::NotLanded })
     }
 
-    /// Closes the buffers of a bundle that failed, so that their rent comes back.
+    /// Closes what buffers a bundle has left, so that their rent comes back. Where that fails as often as a bundle is tried,
+    /// they stay: nothing else depends on it.
     async fn clean_up(&self, bundle: &StoredBundle) {
-        match tokio::try_join!(self.context(&[]), self.facts(bundle)) {
-            Ok((context, facts)) => self.close_buffers(bundle.key, &facts, &context).await,
-            Err(error) => {
-                tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not look for buffers")
+        let mut delay = Backoff(self.settings.first_retry_delay);
+        for left in (0..self.settings.attempts.max(1)).rev() {
+            let Err(error) = self.close_buffers(bundle).await else { return };
+            tracing::warn!(bundle = %bundle.key, left, error = chain_of(&error), "could not close buffers");
+            if left > 0 {
+                delay.wait().await;
             }
         }
     }
 
-    /// Closes the buffers that exist. Where that fails they stay: nothing else depends on it.
-    async fn close_buffers(&self, key: BundleKey, facts: &BundleFacts, context: &PlanContext) {
-        let cleanup = plan_cleanup(facts, context);
-        if cleanup.is_empty() {
-            return;
+    async fn close_buffers(&self, bundle: &StoredBundle) -> Result<(), EngineError> {
+        let (context, facts) = tokio::try_join!(self.context(&[]), self.facts(bundle))?;
+        let cleanup = plan_cleanup(&facts, &context);
+        if !cleanup.is_empty() {
+            self.round(Round::of(bundle.key, cleanup), &context).await?;
         }
-        if let Err(error) = self.round(Round::of(key, cleanup), context).await {
-            tracing::warn!(bundle = %key, error = chain_of(&error), "could not close buffers");
-        }
+        Ok(())
     }
 
-    async fn attempt(&self, bundle: &StoredBundle, simulate: bool) -> Result<Proof, EngineError> {
+    async fn attempt(&self, bundle: &StoredBundle, simulate: bool) -> Result<Applied, EngineError> {
         let accounts: Vec<Address> = bundle.commits.iter().map(|commit| commit.account).collect();
         let (context, mut facts) = tokio::try_join!(self.context(&accounts), self.facts(bundle))?;
-        if let Some(proof) = self.landed(bundle, &facts, &context).await? {
-            return Ok(proof);
+        if let Some(proof) = self.landed(bundle, &facts).await? {
+            return Ok(Applied { proof, is_tidy: false });
         }
-        let (plan, context) = if bundle.status == BundleStatus::Finalizing {
-            (plan_finalize(&facts, &context)?, context)
-        } else {
+        if bundle.status != BundleStatus::Finalizing {
             self.add_bases(&mut facts, &context).await?;
-            self.plan(bundle.key, &facts, context).await?
-        };
+        }
+        let (plan, context) = self.plan(bundle, &facts, context).await?;
         let transactions = plan.transactions().count();
         self.tell(Event::Planned { bundle: bundle.key, transactions });
         if bundle.status != BundleStatus::Finalizing {
             self.store.decide(bundle.key, decisions(&plan)).await?;
         }
-        let mut applied = None;
+        let mut applied = Applied { proof: None, is_tidy: true };
         for round in plan.rounds {
             match self.round(Round { simulate, ..Round::of(bundle.key, round) }, &context).await {
-                Ok(proof) => applied = applied.or(proof),
+                Ok(proof) => applied.proof = applied.proof.or(proof),
                 // It is applied; what is left of its buffers can be closed at any time.
-                Err(error) if applied.is_some() => {
+                Err(error) if applied.proof.is_some() => {
                     tracing::warn!(bundle = %bundle.key, error = chain_of(&error), "could not close buffers");
+                    applied.is_tidy = false;
                 }
                 Err(error) => return Err(error),
             }
@@ -221,17 +278,52 @@ impl<C: Chain> Runner<C> {
         Ok(applied)
     }
 
-    /// The plan, and the context with the lookup tables that it needs.
+    /// The plan, and the context with the lookup tables that it needs: those that are missing are made, and kept for as
+    /// long as the bundle is worked on.
     async fn plan(
         &self,
-        _key: BundleKey,
+        bundle: &StoredBundle,
         facts: &BundleFacts,
-        context: PlanContext,
+        mut context: PlanContext,
     ) -> Result<(BundlePlan, PlanContext), EngineError> {
-        Ok((plan_bundle(facts, &context)?, context))
+        let plan = if bundle.status == BundleStatus::Finalizing { plan_finalize } else { plan_bundle };
+        if context.version == TransactionVersion::V0 {
+            let accounts = facts.accounts.iter().map(|account| account.account);
+            let keys: Vec<Address> =
+                accounts.flat_map(|account| [account, address::record(&account)]).collect();
+            context.tables = self.tables.tables_for(&keys);
+        }
+        let planned = plan(facts, &context)?;
+        let TableNeed::Missing(addresses) = &planned.tables else { return Ok((planned, context)) };
+        self.tables_needed.notify_one();
+        self.lock_reserved().insert(bundle.key);
+        context.tables = self.tables.reserve_together(TableHolder::Bundle(bundle.key), addresses).await?;
+        let planned = plan(facts, &context)?;
+        match &planned.tables {
+            // The same facts name the same accounts: nothing can be missing that was reserved.
+            TableNeed::Missing(left) => {
+                Err(EngineError::Table(TableError::NoRoom { left: left.len(), attempts: 1 }))
+            }
+            TableNeed::None | TableNeed::Ready(_) => Ok((planned, context)),
+        }
     }
 
-    /// Whether an earlier attempt has landed. If so, closes the buffers that it left.
+    fn lock_reserved(&self) -> MutexGuard<'_, HashSet<BundleKey>> {
+        // Every change is one insert or one remove, so a panic elsewhere leaves it whole.
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives up what a bundle has reserved in lookup tables. Where that fails, the tables' own upkeep does it later.
+    async fn release_tables(&self, key: BundleKey) {
+        if !self.lock_reserved().remove(&key) {
+            return;
+        }
+        if let Err(error) = self.tables.release(TableHolder::Bundle(key)).await {
+            tracing::warn!(bundle = %key, error = chain_of(&error), "could not release lookup tables");
+        }
+    }
+
+    /// Whether an earlier attempt has landed.
     ///
     /// One commit that is its account's last proves it for the whole bundle, which lands as one. If another committor has
     /// committed since, or the account is not delegated any more, the recorded transactions prove it.
@@ -239,7 +331,6 @@ impl<C: Chain> Runner<C> {
         &self,
         bundle: &StoredBundle,
         facts: &BundleFacts,
-        context: &PlanContext,
     ) -> Result<Option<Proof>, EngineError> {
         let mut proof = None;
         let open = self.store.open_transactions(bundle.key, stage_of(bundle)).await?;
@@ -255,11 +346,7 @@ impl<C: Chain> Runner<C> {
             _ => account.has_landed(),
         });
         let landed = proof.is_some() || by_record || (!open.is_empty() && self.handed_back(facts).await?);
-        if !landed {
-            return Ok(None);
-        }
-        self.close_buffers(bundle.key, facts, context).await;
-        Ok(Some(proof))
+        Ok(landed.then_some(proof))
     }
 
     /// Whether accounts that a bundle was to hand back are their owner programs' again, with its states in them: then

@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use solana_address::Address;
+use solana_signer::Signer;
 use tokio::sync::broadcast;
 
 use super::{EngineError, EngineSettings, Signers, admission::unstored, bundle::Runner};
@@ -27,6 +28,25 @@ pub struct BundlePreview {
 }
 
 /// What a changeset would take.
+///
+/// ```no_run
+/// # async fn run(signers: committor_client::Signers, changeset: committor_client::Changeset)
+/// # -> Result<(), Box<dyn std::error::Error>> {
+/// use std::{path::Path, sync::Arc};
+/// use committor_client::{EngineSettings, Preview, Store, chain::{RpcChain, RpcSettings}};
+///
+/// let chain = Arc::new(RpcChain::new(RpcSettings::new("http://localhost:8899")));
+/// let store = Store::open(Path::new("committor.db"))?;
+/// let preview = Preview::new(chain, store, signers, EngineSettings::default(), &changeset).await?;
+/// println!("{} transactions, {} lamports", preview.price.transactions, preview.price.fee_lamports);
+/// for bundle in &preview.bundles {
+///     match &bundle.plan {
+///         Ok(plan) => println!("bundle {}: {} rounds", bundle.id, plan.rounds.len()),
+///         Err(error) => println!("bundle {} has no plan: {error}", bundle.id),
+///     }
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Preview {
     /// Its bundles, in order.
@@ -41,7 +61,7 @@ impl Preview {
     /// accounts hold.
     ///
     /// # Errors
-    /// [`EngineError::Changeset`] if the changeset makes no sense; [`EngineError::Chain`] if the chain can't be read.
+    /// [`EngineError::Changeset`] if the changeset makes no sense or somebody else would have to sign; [`EngineError::Chain`] if the chain can't be read.
     pub async fn new<C: Chain>(
         chain: Arc<C>,
         store: Store,
@@ -50,8 +70,12 @@ impl Preview {
         changeset: &Changeset,
     ) -> Result<Self, EngineError> {
         changeset.check()?;
+        let (payer, authority) = (signers.payer.pubkey(), signers.authority.pubkey());
+        for bundle in &changeset.bundles {
+            bundle.check_signers(payer, authority)?;
+        }
         let (events, _) = broadcast::channel(1);
-        let runner = Runner { chain, store, signers, settings, events };
+        let runner = Runner::new(chain, store, signers, settings, events);
         let accounts: Vec<Address> = (changeset.bundles.iter())
             .flat_map(|bundle| bundle.commits.iter().map(|commit| commit.account))
             .collect();

@@ -8,6 +8,7 @@ use solana_signature::Signature;
 use solana_transaction_error::TransactionError;
 use thiserror::Error;
 
+use super::tables::TableError;
 use crate::{
     chain::ChainError,
     plan::{CompileError, PlanError},
@@ -39,6 +40,9 @@ pub enum EngineError {
         #[source]
         source: ChainError,
     },
+    /// Lookup tables failed.
+    #[error("lookup tables failed")]
+    Table(#[from] TableError),
     /// There is no plan.
     #[error("the bundle can't be planned")]
     Plan(#[from] PlanError),
@@ -52,7 +56,7 @@ pub enum EngineError {
     #[error("a background task died")]
     Task(#[from] tokio::task::JoinError),
     /// Another process works on the store.
-    #[error("another process works on the store {}; `committor status` can read it meanwhile", .path.display())]
+    #[error("another process works on the store {}", .path.display())]
     StoreInUse {
         /// The store's file.
         path: PathBuf,
@@ -67,7 +71,7 @@ pub enum EngineError {
         source: std::io::Error,
     },
     /// The committor is shutting down.
-    #[error("the committor is shutting down; the changeset is taken up at the next start")]
+    #[error("the committor is shutting down")]
     ShuttingDown,
 }
 
@@ -76,11 +80,14 @@ impl EngineError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Chain(error) => error.is_transient(),
-            Self::Transaction { stage, source } => source.is_transient() || is_stale(*stage, source),
+            Self::Table(error) => error.is_transient(),
+            Self::Transaction { stage, source } => {
+                source.is_transient() || is_stale(*stage, source) || self.is_lost_table()
+            }
+            Self::Store(error) => error.is_transient(),
+            Self::Plan(error) => error.is_transient(),
+            Self::Changeset(error) => error.is_transient(),
             Self::Missing(_)
-            | Self::Changeset(_)
-            | Self::Store(_)
-            | Self::Plan(_)
             | Self::Compile(_)
             | Self::Sign(_)
             | Self::Task(_)
@@ -92,6 +99,33 @@ impl EngineError {
 }
 
 impl EngineError {
+    /// What the user can do.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Missing(_) => Some("call the builder's method of that name before `start`"),
+            Self::Changeset(error) => error.hint(),
+            Self::Store(error) => error.hint(),
+            Self::Plan(error) => error.hint(),
+            Self::Transaction { .. } if self.is_out_of_compute() => Some(
+                "give it more compute units (`--compute`), or those that simulation finds (`--compute simulate`)",
+            ),
+            Self::Chain(error) | Self::Transaction { source: error, .. } => hint_of_chain(error),
+            Self::Table(error) => error.hint(),
+            Self::Compile(_) => Some("split the bundle, or leave out its actions"),
+            Self::Sign(_) => Some("check the keypairs (`--keypair`, `--fee-payer`)"),
+            Self::Task(_) => Some("start again; what is in the store goes on"),
+            Self::StoreInUse { .. } => {
+                Some("`committor status` can read it meanwhile; `--store FILE` names another one")
+            }
+            Self::Lock { .. } => {
+                Some("check the folder and who may write to it; `--store FILE` names another one")
+            }
+            Self::ShuttingDown => {
+                Some("what was accepted goes on at the next start, or with `committor resume`")
+            }
+        }
+    }
+
     /// Whether a transaction used up its compute units: its limit was too low, or a program never ends.
     pub(super) fn is_out_of_compute(&self) -> bool {
         use InstructionError::{ComputationalBudgetExceeded, ProgramFailedToComplete};
@@ -105,6 +139,28 @@ impl EngineError {
         matches!(
             &failure.error,
             TransactionError::InstructionError(_, ComputationalBudgetExceeded | ProgramFailedToComplete)
+        )
+    }
+
+    /// Whether a lookup table is not what it was when the transaction was planned.
+    pub(super) fn is_lost_table(&self) -> bool {
+        use TransactionError::{
+            AddressLookupTableNotFound, InvalidAddressLookupTableData, InvalidAddressLookupTableIndex,
+            InvalidAddressLookupTableOwner,
+        };
+        let failure = match self {
+            Self::Transaction {
+                source: ChainError::Failed { failure, .. } | ChainError::Refused { failure, .. },
+                ..
+            } => failure,
+            _ => return false,
+        };
+        matches!(
+            failure.error,
+            AddressLookupTableNotFound
+                | InvalidAddressLookupTableData
+                | InvalidAddressLookupTableIndex
+                | InvalidAddressLookupTableOwner
         )
     }
 
@@ -125,7 +181,17 @@ impl EngineError {
     pub const fn signature(&self) -> Option<Signature> {
         match self {
             Self::Chain(error) | Self::Transaction { source: error, .. } => error.signature(),
-            _ => None,
+            Self::Table(error) => error.signature(),
+            Self::Missing(_)
+            | Self::Changeset(_)
+            | Self::Store(_)
+            | Self::Plan(_)
+            | Self::Compile(_)
+            | Self::Sign(_)
+            | Self::Task(_)
+            | Self::StoreInUse { .. }
+            | Self::Lock { .. }
+            | Self::ShuttingDown => None,
         }
     }
 
@@ -133,8 +199,25 @@ impl EngineError {
     pub fn is_outage(&self) -> bool {
         match self {
             Self::Chain(error) | Self::Transaction { source: error, .. } => error.is_outage(),
+            Self::Table(error) => error.is_outage(),
             _ => false,
         }
+    }
+}
+
+/// What the user can do about the cluster, or the money there.
+fn hint_of_chain(error: &ChainError) -> Option<&'static str> {
+    if error.is_outage() {
+        return Some("check the cluster (`--url`); `committor resume` goes on with what is in the store");
+    }
+    let (ChainError::Failed { failure, .. } | ChainError::Refused { failure, .. }) = error else {
+        return None;
+    };
+    match failure.error {
+        TransactionError::AccountNotFound
+        | TransactionError::InsufficientFundsForFee
+        | TransactionError::InsufficientFundsForRent { .. } => Some("give the fee payer more lamports"),
+        _ => Some(error.hint()),
     }
 }
 
@@ -154,6 +237,8 @@ fn is_stale(stage: Stage, error: &ChainError) -> bool {
                 | DelegationError::AlreadyApplied
                 | DelegationError::NotABuffer
                 | DelegationError::BufferNotSealed
+                // Rent has changed since it was asked for.
+                | DelegationError::NotRentExempt
                 // A slot later it can be undelegated.
                 | DelegationError::SameSlot
         ),
@@ -163,6 +248,15 @@ fn is_stale(stage: Stage, error: &ChainError) -> bool {
             stage == Stage::Prepare
                 && matches!(&failure.error, TransactionError::InstructionError(_, error) if *error == in_use)
         }
+    }
+}
+
+/// What is kept of an error that ended the work on a bundle: the error, its causes, and what the user can do.
+pub(super) fn reason(error: &EngineError) -> String {
+    let text = chain_of(error);
+    match error.hint() {
+        Some(hint) => format!("{text}; {hint}"),
+        None => text,
     }
 }
 
@@ -179,4 +273,28 @@ pub(crate) fn chain_of(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use solana_address::Address;
+
+    use super::*;
+    use crate::types::BundleId;
+
+    #[test]
+    fn what_is_kept_of_an_error_has_its_causes_and_what_can_be_done() {
+        let account = Address::new_from_array([1; 32]);
+        let error = EngineError::from(PlanError::Staged(account));
+        assert_eq!(
+            reason(&error),
+            format!(
+                "the bundle can't be planned: account {account} has a staged commit that is not finalized; \
+                 `committor finalize` applies what is staged"
+            )
+        );
+        assert_eq!((error.is_transient(), error.signature()), (false, None));
+        let error = EngineError::from(ChangesetError::EmptyBundle(BundleId(7)));
+        assert_eq!(error.hint(), ChangesetError::EmptyBundle(BundleId(7)).hint());
+    }
 }

@@ -1,11 +1,12 @@
 //! Asking the chain what planning must know.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use committor_sdk::{BufferView, address, chunk_buffer, delegation};
 use solana_account::Account;
 use solana_address::Address;
 use solana_signer::Signer;
+use tokio::time::Instant;
 
 use super::{EngineError, bundle::Runner};
 use crate::{
@@ -17,6 +18,8 @@ use crate::{
     types::{BundleStatus, ComputeLimit, Lamports, PriorityFee, Stage, TransactionVersion},
 };
 
+/// How long rent is believed: it changes a few times a year, and a bundle that is tried for longer sees the change.
+const MAX_RENT_AGE: Duration = Duration::from_secs(5);
 /// The loader whose programs keep their code in an account of its own.
 const UPGRADEABLE_LOADER: Address = Address::from_str_const("BPFLoaderUpgradeab1e11111111111111111111111");
 /// What the runtime adds to every loaded account's length, in bytes.
@@ -37,12 +40,21 @@ impl<C: Chain> Runner<C> {
         })
     }
 
+    /// The cluster's rent, at most [`MAX_RENT_AGE`] old. Whoever asks while it is asked for waits for the one answer.
     async fn rent(&self) -> Result<RentSchedule, EngineError> {
-        let rent = self.chain.rent().await?;
-        Ok(RentSchedule {
-            empty_account: Lamports(rent.empty_account_lamports),
-            per_byte: Lamports(rent.lamports_per_byte),
-        })
+        let mut known = self.rent.lock().await;
+        if let Some((since, rent)) = *known
+            && since.elapsed() < MAX_RENT_AGE
+        {
+            return Ok(rent);
+        }
+        let found = self.chain.rent().await?;
+        let rent = RentSchedule {
+            empty_account: Lamports(found.empty_account_lamports),
+            per_byte: Lamports(found.lamports_per_byte),
+        };
+        *known = Some((Instant::now(), rent));
+        Ok(rent)
     }
 
     /// The transaction format to use.
@@ -77,22 +89,44 @@ impl<C: Chain> Runner<C> {
 
     /// What the chain says about a bundle's accounts.
     pub(super) async fn facts(&self, bundle: &StoredBundle) -> Result<BundleFacts, EngineError> {
-        let accounts: Vec<Address> = bundle.commits.iter().map(|commit| commit.account).collect();
+        let facts = self.facts_of(std::slice::from_ref(bundle)).await?.pop();
+        // One bundle in, one out.
+        Ok(facts.unwrap_or(BundleFacts {
+            mode: bundle.mode,
+            accounts: Vec::new(),
+            actions: Vec::new(),
+            extra_loaded: 0,
+        }))
+    }
+
+    /// What the chain says about the accounts of several bundles, in as few requests as for one.
+    pub(super) async fn facts_of(&self, bundles: &[StoredBundle]) -> Result<Vec<BundleFacts>, EngineError> {
+        let commits = || bundles.iter().flat_map(|bundle| &bundle.commits);
+        let accounts: Vec<Address> = commits().map(|commit| commit.account).collect();
         let records: Vec<Address> = accounts.iter().map(address::record).collect();
-        let ((headers, records), buffers) = tokio::try_join!(
-            async { Ok(tokio::try_join!(self.chain.headers(&accounts), self.chain.accounts(&records))?) },
-            self.existing_buffers(bundle)
-        )?;
-        let parts = bundle.commits.iter().zip(headers).zip(records);
-        let mut facts: Vec<AccountFacts> =
-            parts.map(|((commit, header), record)| account_facts(commit, header, record)).collect();
-        for (position, buffer) in buffers {
-            if let Some(account) = facts.get_mut(position) {
-                account.buffers.push(buffer);
+        let (headers, records) =
+            tokio::try_join!(self.chain.headers(&accounts), self.chain.accounts(&records))?;
+        let parts = commits().zip(headers).zip(records);
+        let mut facts =
+            parts.map(|((commit, header), record)| account_facts(commit, header, record)).collect::<Vec<_>>();
+        let mut found = Vec::with_capacity(bundles.len());
+        for bundle in bundles {
+            let rest = facts.split_off(bundle.commits.len());
+            let mut accounts = std::mem::replace(&mut facts, rest);
+            for (position, buffer) in self.existing_buffers(bundle).await? {
+                if let Some(account) = accounts.get_mut(position) {
+                    account.buffers.push(buffer);
+                }
             }
+            let extra_loaded = self.extra_loaded(bundle, &accounts).await?;
+            found.push(BundleFacts {
+                mode: bundle.mode,
+                accounts,
+                actions: bundle.actions.clone(),
+                extra_loaded,
+            });
         }
-        let extra_loaded = self.extra_loaded(bundle, &facts).await?;
-        Ok(BundleFacts { mode: bundle.mode, accounts: facts, actions: bundle.actions.clone(), extra_loaded })
+        Ok(found)
     }
 
     /// The buffers that an earlier attempt planned, as far as they exist.
@@ -101,6 +135,9 @@ impl<C: Chain> Runner<C> {
         bundle: &StoredBundle,
     ) -> Result<Vec<(usize, BufferFacts)>, EngineError> {
         let planned = self.store.buffers(bundle.key).await?;
+        if planned.is_empty() {
+            return Ok(Vec::new());
+        }
         let addresses: Vec<Address> = planned.iter().map(|(_, address)| *address).collect();
         let headers = self.chain.headers(&addresses).await?;
         let existing: Vec<(usize, Address, u64)> = planned
@@ -168,8 +205,10 @@ impl<C: Chain> Runner<C> {
         }
         let mut unknown = Vec::new();
         for (index, account) in facts.accounts.iter_mut().enumerate() {
-            account.base = self.last_landed(account).await?;
-            if account.base.is_none() && account.len > 0 {
+            if account.base.is_none() {
+                account.base = self.last_landed(account).await?;
+            }
+            if account.base.is_none() {
                 unknown.push(index);
             }
         }
@@ -200,15 +239,17 @@ fn account_facts(
     record: Option<Account>,
 ) -> AccountFacts {
     let record = record.filter(|record| record.owner == delegation::ID);
+    let len = header.map_or(0, |header| header.len as usize);
     AccountFacts {
         account: commit.account,
         state: commit.state.clone(),
         commit_id: commit.commit_id,
         owner: header.map(|header| header.owner),
-        len: header.map_or(0, |header| header.len as usize),
+        len,
         lamports: Lamports(header.map_or(0, |header| header.lamports)),
         record: record.and_then(|record| delegation::Delegation::read(&record.data).ok()),
-        base: None,
+        // An empty account holds nothing, which needs no reading.
+        base: (len == 0).then(|| Arc::from([])),
         buffers: Vec::new(),
     }
 }

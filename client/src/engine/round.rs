@@ -1,6 +1,9 @@
 //! One round of transactions: limited, signed, recorded, sent, confirmed.
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{
+    StreamExt, TryStreamExt,
+    stream::{self, FuturesUnordered},
+};
 use solana_hash::Hash;
 use solana_keypair::Keypair;
 use solana_signature::Signature;
@@ -18,6 +21,11 @@ use crate::{
 const MAX_COMPUTE_UNITS: u32 = 1_400_000;
 /// Simulations of one round at a time.
 const SIMULATIONS_IN_FLIGHT: usize = 16;
+
+/// Transactions that are signed and recorded in one go.
+const SIGNED_TOGETHER: usize = 32;
+/// Requests for what transactions cost at a time.
+const COSTS_IN_FLIGHT: usize = 32;
 
 /// Transactions that are sent together, each with the commits that it serves.
 pub(super) struct Round {
@@ -52,6 +60,39 @@ impl<C: Chain> Runner<C> {
             })
             .buffered(SIMULATIONS_IN_FLIGHT);
         let planned: Vec<(PlannedTransaction, Vec<(BundleKey, usize)>)> = planned.try_collect().await?;
+        let mut planned = planned.into_iter();
+        let mut sending = FuturesUnordered::new();
+        let mut applied = None;
+        let mut failed = None;
+        loop {
+            // Signed when they are about to be sent: a blockhash does not outlive a long upload.
+            while sending.len() < self.settings.transactions_in_flight.max(1) {
+                let batch: Vec<_> = planned.by_ref().take(SIGNED_TOGETHER).collect();
+                if batch.is_empty() {
+                    break;
+                }
+                for (bundle, stage, transaction) in self.sign_and_record(batch, context).await? {
+                    sending.push(self.send(bundle, stage, transaction));
+                }
+            }
+            let Some(outcome) = sending.next().await else { break };
+            match outcome {
+                Ok((Stage::Commit | Stage::Finalize, signature)) => applied = Some(signature),
+                Ok(_) => (),
+                Err(error) if error.is_transient() && !error.is_outage() => failed = failed.or(Some(error)),
+                // No use in sending the rest.
+                Err(error) => return Err(error),
+            }
+        }
+        failed.map_or(Ok(applied), Err)
+    }
+
+    /// Signs transactions with a fresh blockhash, and records them before anybody can send them.
+    async fn sign_and_record(
+        &self,
+        planned: Vec<(PlannedTransaction, Vec<(BundleKey, usize)>)>,
+        context: &PlanContext,
+    ) -> Result<Vec<(Option<BundleKey>, Stage, SignedTransaction)>, EngineError> {
         let recent = self.chain.recent_blockhash().await?;
         let mut signed = Vec::with_capacity(planned.len());
         let mut records = Vec::with_capacity(planned.len());
@@ -72,22 +113,7 @@ impl<C: Chain> Runner<C> {
             signed.push((first, planned.stage, transaction));
         }
         self.store.signed(records).await?;
-
-        let mut applied = None;
-        let mut failed = None;
-        let mut outcomes = stream::iter(signed)
-            .map(|(bundle, stage, transaction)| self.send(bundle, stage, transaction))
-            .buffer_unordered(self.settings.transactions_in_flight.max(1));
-        while let Some(outcome) = outcomes.next().await {
-            match outcome {
-                Ok((Stage::Commit | Stage::Finalize, signature)) => applied = Some(signature),
-                Ok(_) => (),
-                Err(error) if error.is_transient() && !error.is_outage() => failed = failed.or(Some(error)),
-                // No use in sending the rest.
-                Err(error) => return Err(error),
-            }
-        }
-        failed.map_or(Ok(applied), Err)
+        Ok(signed)
     }
 
     /// The transaction with a compute-unit limit from where the settings say.
@@ -154,18 +180,7 @@ impl<C: Chain> Runner<C> {
         landed: &Result<Landed, ChainError>,
     ) -> Result<(), EngineError> {
         let outcome = match landed {
-            Ok(Landed { slot }) => {
-                let cost = if self.settings.record_costs {
-                    self.chain.cost(signature).await.ok().flatten()
-                } else {
-                    None
-                };
-                TransactionOutcome::Landed {
-                    slot: *slot,
-                    compute_units: cost.map(|cost| cost.compute_units),
-                    fee: cost.map(|cost| Lamports(cost.fee_lamports)),
-                }
-            }
+            Ok(Landed { slot }) => TransactionOutcome::Landed { slot: *slot },
             Err(error @ (ChainError::Failed { .. } | ChainError::Refused { .. })) => {
                 TransactionOutcome::Failed(chain_of(error))
             }
@@ -178,5 +193,30 @@ impl<C: Chain> Runner<C> {
             ) => return Ok(()),
         };
         Ok(self.store.settled(signature, outcome).await?)
+    }
+
+    /// Asks for what the landed transactions of a bundle cost, and records it. Nothing waits for it but the end of the
+    /// bundle; what the node does not tell stays unknown.
+    pub(super) async fn record_costs(&self, key: BundleKey) {
+        if !self.settings.record_costs {
+            return;
+        }
+        let signatures = match self.store.without_cost(key).await {
+            Ok(signatures) => signatures,
+            Err(error) => {
+                tracing::warn!(bundle = %key, error = chain_of(&error), "could not look for costs");
+                return;
+            }
+        };
+        let costs: Vec<_> = signatures.into_iter().map(|signature| self.record_cost(signature)).collect();
+        stream::iter(costs).buffer_unordered(COSTS_IN_FLIGHT).collect::<()>().await;
+    }
+
+    async fn record_cost(&self, signature: Signature) {
+        let Ok(Some(cost)) = self.chain.cost(signature).await else { return };
+        let (units, fee) = (cost.compute_units, Lamports(cost.fee_lamports));
+        if let Err(error) = self.store.cost(signature, units, fee).await {
+            tracing::warn!(%signature, error = chain_of(&error), "could not record a cost");
+        }
     }
 }

@@ -5,12 +5,14 @@ use std::{sync::Arc, time::Duration};
 use solana_keypair::Keypair;
 use solana_signer::Signer;
 
+use super::tables::TableSettings;
 use crate::types::{Budgets, TransactionVersion};
 
 /// How the engine works.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineSettings {
-    /// Bundles that are worked on at a time.
+    /// Bundles that are worked on at a time. The default is the smallest number that lands as many per second as any: see
+    /// `docs/performance.md`.
     pub bundles_in_flight: usize,
     /// Transactions of one bundle that are on their way at a time.
     pub transactions_in_flight: usize,
@@ -27,6 +29,8 @@ pub struct EngineSettings {
     pub coalesce: bool,
     /// Whether small bundles of a changeset share transactions.
     pub share_transactions: bool,
+    /// How lookup tables are managed; only v0 transactions use them.
+    pub tables: TableSettings,
     /// Whether to ask for what each transaction cost: one more request per transaction.
     pub record_costs: bool,
     /// How long changesets that have ended are kept, with their states; by default for ever.
@@ -36,7 +40,7 @@ pub struct EngineSettings {
 impl Default for EngineSettings {
     fn default() -> Self {
         Self {
-            bundles_in_flight: 64,
+            bundles_in_flight: 128,
             transactions_in_flight: 64,
             attempts: 5,
             first_retry_delay: Duration::from_millis(250),
@@ -44,6 +48,7 @@ impl Default for EngineSettings {
             budgets: Budgets::default(),
             coalesce: false,
             share_transactions: true,
+            tables: TableSettings::default(),
             record_costs: true,
             keep: None,
         }

@@ -53,11 +53,9 @@ impl<C: Chain> Runner<C> {
         }
         let accounts: Vec<Address> =
             bundles.iter().flat_map(|bundle| &bundle.commits).map(|commit| commit.account).collect();
-        let context = self.context(&accounts).await?;
-        let facts: Vec<_> = bundles.iter().map(|bundle| self.facts(bundle)).collect();
-        let facts = join_all(facts).await.into_iter();
+        let (context, facts) = tokio::try_join!(self.context(&accounts), self.facts_of(&bundles))?;
         let plans: Vec<Option<BundlePlan>> =
-            facts.map(|facts| plan_bundle(&facts.ok()?, &context).ok()).collect();
+            facts.iter().map(|facts| plan_bundle(facts, &context).ok()).collect();
         let shared = pack(&plans, &context);
         let sent: Vec<_> =
             shared.iter().map(|shared| self.send_shared(&bundles, &plans, shared, &context)).collect();
@@ -92,6 +90,8 @@ impl<C: Chain> Runner<C> {
         let round = Round { transactions: vec![(shared.transaction.clone(), serves)], simulate: false };
         let proof = self.round(round, context).await?;
         let keys = shared.bundles.iter().map(|index| bundles[*index].key);
+        // Once for all of them.
+        self.record_costs(bundles[shared.bundles[0]].key).await;
         let ends: Vec<_> = keys.map(|key| self.end(key, BundleEnd::Landed(proof))).collect();
         join_all(ends).await;
         Ok(())

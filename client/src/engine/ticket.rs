@@ -39,6 +39,23 @@ impl Ticket {
     /// Waits until the work on every bundle has ended: it landed, is staged, failed, or gave way to a newer one. Reports on
     /// all bundles of the changeset. A bundle that failed is in the report, not an error.
     ///
+    /// ```no_run
+    /// # async fn run(ticket: committor_client::Ticket) -> Result<(), committor_client::EngineError> {
+    /// use committor_client::types::BundleStatus;
+    ///
+    /// let report = ticket.finished().await?;
+    /// for bundle in &report.bundles {
+    ///     match (bundle.status, &bundle.error) {
+    ///         (BundleStatus::Landed, _) => println!("bundle {}: {} lamports", bundle.bundle, bundle.fee_lamports),
+    ///         (status, error) => println!("bundle {} is {status}: {error:?}", bundle.bundle),
+    ///     }
+    ///     for account in &bundle.accounts {
+    ///         println!("{} by {:?} in {:?}", account.pubkey, account.strategy, account.signatures);
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`EngineError::ShuttingDown`] if the committor stops before that.
     pub async fn finished(self) -> Result<ChangesetReport, EngineError> {

@@ -1,5 +1,7 @@
 //! The instructions on one delegated account.
 
+use std::ops::Deref;
+
 use committor_sdk::{address, chunk_buffer, delegation};
 use solana_address::Address;
 use solana_instruction::Instruction;
@@ -25,14 +27,34 @@ const GROW_STEPS_PER_TRANSACTION: usize = 50;
 /// Instructions that undelegating calls: the owner program's `restore_delegated`.
 const CALLS_OF_UNDELEGATE: u64 = 1;
 
-impl AccountFacts {
+/// A delegated account with its record's address, which takes a search for a point off the curve: once per account, not
+/// once per instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delegated<'a> {
+    facts: &'a AccountFacts,
+    record: Address,
+}
+
+impl Deref for Delegated<'_> {
+    type Target = AccountFacts;
+
+    fn deref(&self) -> &AccountFacts {
+        self.facts
+    }
+}
+
+impl<'a> Delegated<'a> {
+    pub(super) fn new(facts: &'a AccountFacts) -> Self {
+        Self { facts, record: address::record(&facts.account) }
+    }
+
     /// Steps of growth ahead of the commit's own.
     pub(super) fn grow_steps(&self) -> usize {
         self.growth().div_ceil(MAX_GROWTH).saturating_sub(1)
     }
 
     fn grow(&self, context: &PlanContext) -> Instruction {
-        let record = address::record(&self.account);
+        let record = self.record;
         let accounts = delegation::Grow { authority: context.authority, account: self.account, record };
         accounts.instruction(delegation::GrowArgs { len: self.state.len() as u32 })
     }
@@ -54,7 +76,7 @@ impl AccountFacts {
         builder: &mut TransactionBuilder,
         context: &PlanContext,
     ) -> Result<(), PlanError> {
-        let record = address::record(&self.account);
+        let record = self.record;
         let accounts = delegation::Commit { authority: context.authority, account: self.account, record };
         let (session, nonce, commit_id) = (self.session(), self.nonce()?.0, self.commit_id.0);
         let args = delegation::CommitArgs { session, nonce, commit_id, data: &self.state };
@@ -69,7 +91,7 @@ impl AccountFacts {
         patch: &Patch,
         context: &PlanContext,
     ) -> Result<(), PlanError> {
-        let record = address::record(&self.account);
+        let record = self.record;
         let accounts =
             delegation::CommitPatch { authority: context.authority, account: self.account, record };
         let (session, nonce, commit_id) = (self.session(), self.nonce()?.0, self.commit_id.0);
@@ -87,7 +109,7 @@ impl AccountFacts {
         context: &PlanContext,
     ) -> Result<(), PlanError> {
         let (authority, account, buffer) = (context.authority, self.account, upload.buffer);
-        let record = address::record(&account);
+        let record = self.record;
         let accounts = delegation::CommitBuffer { authority, account, record, buffer };
         let (session, nonce, commit_id) = (self.session(), self.nonce()?.0, self.commit_id.0);
         let args = delegation::CommitBufferArgs { session, nonce, commit_id, kind: upload.kind.code() };
@@ -107,7 +129,7 @@ impl AccountFacts {
         context: &PlanContext,
     ) -> Result<(), PlanError> {
         let (authority, account, buffer) = (context.authority, self.account, upload.buffer);
-        let record = address::record(&account);
+        let record = self.record;
         let accounts = delegation::Stage { authority, account, record, buffer };
         let (session, nonce, commit_id) = (self.session(), self.nonce()?.0, self.commit_id.0);
         let args = delegation::StageArgs { session, nonce, commit_id, kind: upload.kind.code() };
@@ -124,7 +146,7 @@ impl AccountFacts {
         context: &PlanContext,
     ) {
         let (authority, account) = (context.authority, self.account);
-        let record = address::record(&account);
+        let record = self.record;
         builder.add(delegation::Finalize { authority, account, record, buffer }.instruction(), cost);
     }
 
@@ -136,7 +158,7 @@ impl AccountFacts {
     ) -> Result<(), PlanError> {
         let delegation = self.delegation(context)?;
         let (authority, account) = (context.authority, self.account);
-        let (record, owner_program) = (address::record(&account), delegation.owner_program);
+        let (record, owner_program) = (self.record, delegation.owner_program);
         let rent_payer = delegation.rent_payer;
         let accounts = delegation::Undelegate { authority, account, record, owner_program, rent_payer };
         builder.add(accounts.instruction(), ComputeUnits::undelegate(self.state.len()));
@@ -153,7 +175,7 @@ impl AccountFacts {
     ) -> Result<(), PlanError> {
         let delegation = self.delegation(context)?;
         let (authority, account, buffer) = (context.authority, self.account, upload.buffer);
-        let (record, owner_program) = (address::record(&account), delegation.owner_program);
+        let (record, owner_program) = (self.record, delegation.owner_program);
         let rent_payer = delegation.rent_payer;
         let accounts =
             delegation::UndelegateBuffer { authority, account, record, owner_program, rent_payer, buffer };

@@ -48,12 +48,23 @@ impl PlanError {
 
     /// Whether planning again can help. Never: only the chain or the caller can change what is in the way.
     pub const fn is_transient(&self) -> bool {
-        false
+        match self {
+            Self::DoesNotFit { .. }
+            | Self::NoAccount(_)
+            | Self::NotDelegated { .. }
+            | Self::WrongAuthority { .. }
+            | Self::Staged(_)
+            | Self::NotStaged { .. }
+            | Self::Nonce { .. }
+            | Self::Layout { .. }
+            | Self::Seed { .. }
+            | Self::Compile(_) => false,
+        }
     }
 
     /// What the user can do.
-    pub const fn hint(&self) -> &'static str {
-        match self {
+    pub const fn hint(&self) -> Option<&'static str> {
+        Some(match self {
             Self::DoesNotFit { .. } => "split the bundle; nothing was spent",
             Self::NoAccount(_) => "check the account and the cluster (`--url`)",
             Self::NotDelegated { .. } => "have its owner program delegate it to the authority",
@@ -63,7 +74,7 @@ impl PlanError {
             Self::Nonce { .. } => "undelegate the account and delegate it anew",
             Self::Layout { .. } | Self::Seed { .. } => "split the state over several accounts",
             Self::Compile(_) => "split the bundle, or leave out its actions; nothing was spent",
-        }
+        })
     }
 }
 
@@ -71,9 +82,7 @@ impl PlanError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
     /// The bundle can't be applied atomically.
-    #[error(
-        "the bundle does not fit one transaction: {value} {limit}, at most {max} are allowed; split the bundle"
-    )]
+    #[error("the bundle does not fit one transaction: {value} {limit}, at most {max} are allowed")]
     DoesNotFit {
         /// The limit.
         limit: Limit,
@@ -86,9 +95,7 @@ pub enum PlanError {
     #[error("account {0} does not exist on this cluster")]
     NoAccount(Address),
     /// The account exists, but is not delegated.
-    #[error(
-        "account {account} is not delegated: its owner is {owner}; have its owner program delegate it first"
-    )]
+    #[error("account {account} is not delegated: its owner is {owner}")]
     NotDelegated {
         /// The account.
         account: Address,
@@ -96,7 +103,7 @@ pub enum PlanError {
         owner: Address,
     },
     /// The account is delegated to another authority.
-    #[error("account {account} is delegated to {authority}, not to {ours}; commit with that keypair")]
+    #[error("account {account} is delegated to {authority}, not to {ours}")]
     WrongAuthority {
         /// The account.
         account: Address,
@@ -106,7 +113,7 @@ pub enum PlanError {
         ours: Address,
     },
     /// A commit is staged and waits to be finalized.
-    #[error("account {0} has a staged commit: finalize it first")]
+    #[error("account {0} has a staged commit that is not finalized")]
     Staged(Address),
     /// What was staged is not there any more.
     #[error("account {account} has another commit staged than this one, or none: {found}")]

@@ -3,9 +3,10 @@
 use std::{cell::OnceCell, sync::Arc};
 
 use super::{
-    BundleFacts, BundlePlan, CommitPlan, PlanContext, PlanError, TableNeed,
-    account::{MAX_GROWTH, MAX_UNDELEGATE_INLINE, RECORD_LEN, close, close_transaction},
+    BundleFacts, BundlePlan, CommitPlan, ComputeUnits, PlanContext, PlanError, TableNeed,
+    account::{Delegated, MAX_GROWTH, MAX_UNDELEGATE_INLINE, RECORD_LEN, close, close_transaction},
     cost,
+    finalize::{Part, finalize_fits},
     patch::{Patch, diff},
     transaction::{MAX_ACCOUNT_LOCKS, PlannedTransaction, TransactionBuilder},
     upload::{PayloadKind, Upload},
@@ -22,11 +23,11 @@ const LOCKS_PER_COMMIT: u64 = 2;
 pub(super) struct Bundle<'a> {
     pub(super) facts: &'a BundleFacts,
     pub(super) context: &'a PlanContext,
-    prepared: Vec<Prepared>,
+    prepared: Vec<Prepared<'a>>,
 }
 
-#[derive(Default)]
-struct Prepared {
+struct Prepared<'a> {
+    account: Delegated<'a>,
     patch: OnceCell<Option<Patch>>,
     state: OnceCell<Upload>,
     changes: OnceCell<Upload>,
@@ -71,7 +72,13 @@ struct Rank {
 
 impl<'a> Bundle<'a> {
     pub(super) fn new(facts: &'a BundleFacts, context: &'a PlanContext) -> Self {
-        let prepared = facts.accounts.iter().map(|_| Prepared::default()).collect();
+        let prepared = facts.accounts.iter().map(|facts| Prepared {
+            account: Delegated::new(facts),
+            patch: OnceCell::new(),
+            state: OnceCell::new(),
+            changes: OnceCell::new(),
+        });
+        let prepared = prepared.collect();
         Self { facts, context, prepared }
     }
 
@@ -94,15 +101,28 @@ impl<'a> Bundle<'a> {
             let form = form.map(|form| self.candidate(&methods, form, TableOption::None).map(drop));
             return Err(form.and_then(Result::err).unwrap_or(PlanError::no_commits()));
         }
+        let found = self.best_of(&self.assignments(Patches::Used)?);
+        let has_patches = (0..count).any(|index| self.patch(index).is_some());
+        match found {
+            // A patch of many ranges takes more compute units than a whole state: what does not fit with patches may fit
+            // without.
+            Err(PlanError::DoesNotFit { .. }) if has_patches => {
+                self.best_of(&self.assignments(Patches::Ignored)?)
+            }
+            found => found,
+        }
+    }
+
+    fn best_of(&self, assignments: &[Vec<Method>]) -> Result<Candidate, PlanError> {
         let mut best: Option<Candidate> = None;
         let mut broken = PlanError::no_commits();
-        for tables in self.table_options().iter().copied() {
-            for methods in self.assignments()? {
-                if best.as_ref().is_some_and(|best| best.rank <= self.at_best(&methods, tables)) {
+        for tables in TableOption::all(self.context).iter().copied() {
+            for methods in assignments {
+                if best.as_ref().is_some_and(|best| best.rank <= self.at_best(methods, tables)) {
                     continue;
                 }
-                for form in self.forms(&methods) {
-                    match self.candidate(&methods, form, tables) {
+                for form in self.forms(methods) {
+                    match self.candidate(methods, form, tables) {
                         Ok(found) if best.as_ref().is_none_or(|best| found.rank < best.rank) => {
                             best = Some(found);
                         }
@@ -155,6 +175,14 @@ impl<'a> Bundle<'a> {
         Ok(cell.get())
     }
 
+    /// The upload, unless no buffer is long enough for it: the patch of a state that is may go through one all the same.
+    fn buffered(&self, index: usize, method: Method) -> Result<Option<&Upload>, PlanError> {
+        match self.upload(index, method) {
+            Err(PlanError::Layout { .. }) => Ok(None),
+            found => found,
+        }
+    }
+
     /// The patch, if the method has one.
     fn patch_of(&self, index: usize, method: Method) -> Option<&Patch> {
         match method {
@@ -164,21 +192,23 @@ impl<'a> Bundle<'a> {
     }
 
     /// The shorter of state and patch.
-    fn inline_method(&self, index: usize) -> (Method, usize) {
+    fn inline_method(&self, index: usize, patches: Patches) -> (Method, usize) {
         match self.patch(index) {
-            Some(patch) => (Method::InlinePatch, patch.bytes.len()),
-            None => (Method::Inline, self.facts.accounts[index].state.len()),
+            Some(patch) if patches == Patches::Used => (Method::InlinePatch, patch.bytes.len()),
+            _ => (Method::Inline, self.facts.accounts[index].state.len()),
         }
     }
 
     /// State or patch through a buffer, whichever takes fewer transactions. A patch is bound to the state that it was made
     /// from, so it has to be worth it.
-    fn buffer_method(&self, index: usize) -> Result<Method, PlanError> {
-        if self.facts.mode == CommitMode::Undelegate || self.patch(index).is_none() {
+    fn buffer_method(&self, index: usize, patches: Patches) -> Result<Method, PlanError> {
+        let undelegates = self.facts.mode == CommitMode::Undelegate;
+        if undelegates || patches == Patches::Ignored || self.patch(index).is_none() {
             return Ok(Method::Buffer);
         }
-        let count =
-            |method| self.upload(index, method).map(|upload| upload.map_or(0, Upload::transaction_count));
+        let count = |method| {
+            self.buffered(index, method).map(|upload| upload.map_or(usize::MAX, Upload::transaction_count))
+        };
         if count(Method::BufferPatch)? < count(Method::Buffer)? {
             return Ok(Method::BufferPatch);
         }
@@ -195,7 +225,7 @@ impl<'a> Bundle<'a> {
             methods.push(Method::BufferPatch);
         }
         for method in methods {
-            if self.upload(index, method)?.is_some_and(|upload| !upload.is_new()) {
+            if self.buffered(index, method)?.is_some_and(|upload| !upload.is_new()) {
                 return Ok(Some(method));
             }
         }
@@ -203,17 +233,18 @@ impl<'a> Bundle<'a> {
     }
 
     /// The ways to distribute the commits over methods, by number of buffers.
-    fn assignments(&self) -> Result<Vec<Vec<Method>>, PlanError> {
+    fn assignments(&self, patches: Patches) -> Result<Vec<Vec<Method>>, PlanError> {
         let indices = 0..self.facts.accounts.len();
         let begun: Vec<Option<Method>> =
             indices.clone().map(|index| self.begun_method(index)).collect::<Result<_, _>>()?;
         if self.facts.mode == CommitMode::Stage {
-            let method = |index: usize| begun[index].map_or_else(|| self.buffer_method(index), Ok);
+            let method = |index: usize| begun[index].map_or_else(|| self.buffer_method(index, patches), Ok);
             return Ok(vec![indices.map(method).collect::<Result<_, _>>()?]);
         }
         let plain = || begun.iter().map(|begun| begun.unwrap_or(Method::Inline)).collect::<Vec<_>>();
         let mut assignments = vec![plain()];
-        let short: Vec<(Method, usize)> = indices.clone().map(|index| self.inline_method(index)).collect();
+        let short: Vec<(Method, usize)> =
+            indices.clone().map(|index| self.inline_method(index, patches)).collect();
         let mut methods: Vec<Method> =
             indices.clone().map(|index| begun[index].unwrap_or(short[index].0)).collect();
         if methods != assignments[0] {
@@ -222,28 +253,18 @@ impl<'a> Bundle<'a> {
         let mut longest: Vec<usize> = indices.filter(|index| begun[*index].is_none()).collect();
         longest.sort_by_key(|index| std::cmp::Reverse(short[*index].1));
         for index in longest {
-            methods[index] = self.buffer_method(index)?;
+            methods[index] = self.buffer_method(index, patches)?;
             assignments.push(methods.clone());
         }
         assignments.retain(|methods| self.can_be_inline(methods));
         Ok(assignments)
     }
 
-    fn table_options(&self) -> &'static [TableOption] {
-        match self.context.version {
-            TransactionVersion::V1 => &[TableOption::None],
-            TransactionVersion::V0 if self.context.tables.is_empty() => {
-                &[TableOption::None, TableOption::Missing]
-            }
-            TransactionVersion::V0 => &[TableOption::None, TableOption::Ready, TableOption::Missing],
-        }
-    }
-
     /// The forms that make a difference.
     fn forms(&self, methods: &[Method]) -> Vec<Form> {
         let stages = self.facts.mode == CommitMode::Stage;
         let buffered = methods.iter().any(|method| method.is_buffered());
-        let grows = !stages && self.facts.accounts.iter().any(|account| account.grow_steps() > 0);
+        let grows = !stages && self.prepared.iter().any(|prepared| prepared.account.grow_steps() > 0);
         let either = |differs| if differs { &[true, false][..] } else { &[true][..] };
         let mut forms = Vec::new();
         for grow_inside in either(grows) {
@@ -282,22 +303,13 @@ impl<'a> Bundle<'a> {
     fn candidate(&self, methods: &[Method], form: Form, tables: TableOption) -> Result<Candidate, PlanError> {
         let payer = &self.context.payer;
         let mut builder = self.commit_transaction(methods, form)?;
-        let tables_used = match tables {
-            TableOption::None => TableNeed::None,
-            TableOption::Ready => TableNeed::Ready(cover(&builder.lookup_keys(payer), &self.context.tables)),
-            TableOption::Missing => TableNeed::Missing(builder.lookup_keys(payer)),
-        };
-        match &tables_used {
-            TableNeed::None => (),
-            TableNeed::Ready(tables) => drop(builder.with_tables(tables)),
-            // One that is not there yet can be measured all the same.
-            TableNeed::Missing(addresses) => {
-                let table = LookupTable { address: *payer, addresses: addresses.clone() };
-                builder.with_tables(&[table]);
-            }
-        }
+        let tables_used = tables.give(&mut builder, self.context);
         let commit = builder.build(self.context, 0);
         commit.check(payer)?;
+        if self.facts.mode == CommitMode::Stage {
+            // What is staged and can't be applied would stay in the way for ever.
+            finalize_fits(self.parts(methods)?, self.context)?;
+        }
         let rank = self.rank(methods, form, tables, &commit)?;
         Ok(Candidate { methods: methods.to_vec(), form, tables: tables_used, commit, rank })
     }
@@ -311,7 +323,7 @@ impl<'a> Bundle<'a> {
     ) -> Result<Rank, PlanError> {
         let (mut prepare_rounds, mut transactions, mut seals, mut buffers) = (0, 0, 0, 0);
         for (index, method) in methods.iter().enumerate() {
-            let account = &self.facts.accounts[index];
+            let account = &self.prepared[index].account;
             if !form.grow_inside {
                 prepare_rounds = prepare_rounds.max(account.grow_round_count());
                 transactions += account.grow_transaction_count();
@@ -344,7 +356,7 @@ impl<'a> Bundle<'a> {
         let (mode, context) = (self.facts.mode, self.context);
         let mut builder = TransactionBuilder::new(Stage::Commit);
         for (index, method) in methods.iter().enumerate() {
-            let account = &self.facts.accounts[index];
+            let account = &self.prepared[index].account;
             builder.serves(index).loads(account.len.max(account.state.len()) as u64);
             let in_transit = if mode == CommitMode::Undelegate { account.state.len() } else { 0 };
             builder.loads(RECORD_LEN + in_transit as u64);
@@ -384,11 +396,26 @@ impl<'a> Bundle<'a> {
             }
         }
         for action in &self.facts.actions {
-            let cost = action.compute_units.map_or(cost::UNKNOWN, |units| super::ComputeUnits(units.into()));
+            let cost = action.compute_units.map_or(cost::UNKNOWN, |units| ComputeUnits(units.into()));
             builder.add(action.instruction.clone(), cost);
         }
         builder.loads(self.facts.extra_loaded);
         Ok(builder)
+    }
+
+    /// What finalizing will have to do, once these methods have staged everything.
+    fn parts(&self, methods: &[Method]) -> Result<Vec<Part<'_>>, PlanError> {
+        let mut parts = Vec::with_capacity(methods.len());
+        for (index, method) in methods.iter().enumerate() {
+            let Some(upload) = self.upload(index, *method)? else { continue };
+            let account = self.prepared[index].account;
+            let cost = match self.patch_of(index, *method) {
+                Some(patch) => ComputeUnits::patch(patch.ranges, patch.bytes.len()),
+                None => ComputeUnits::commit(account.state.len()),
+            };
+            parts.push(Part { account, buffer: upload.buffer, buffer_len: upload.account_len(), cost });
+        }
+        Ok(parts)
     }
 
     fn build(&self, best: Candidate) -> Result<BundlePlan, PlanError> {
@@ -396,7 +423,8 @@ impl<'a> Bundle<'a> {
         let context = self.context;
         let mut rounds: Vec<Vec<PlannedTransaction>> = Vec::new();
         let (mut seals, mut closes) = (Vec::new(), Vec::new());
-        for (index, (account, method)) in self.facts.accounts.iter().zip(&methods).enumerate() {
+        for (index, (prepared, method)) in self.prepared.iter().zip(&methods).enumerate() {
+            let account = &prepared.account;
             if !form.grow_inside {
                 merge(&mut rounds, account.grow_rounds(index, Stage::Prepare, context));
             }
@@ -409,6 +437,13 @@ impl<'a> Bundle<'a> {
             }
             if !form.close_inside && self.facts.mode != CommitMode::Stage {
                 closes.push(close_transaction(index, upload.buffer, upload.account_len(), context));
+            }
+        }
+        // An earlier attempt's buffers that this one has no use for.
+        for (index, account) in self.facts.accounts.iter().enumerate() {
+            let used = self.upload(index, methods[index])?.map(|upload| upload.buffer);
+            for buffer in account.buffers.iter().filter(|buffer| Some(buffer.address) != used) {
+                closes.push(close_transaction(index, buffer.address, buffer.account_len, context));
             }
         }
         if !seals.is_empty() {
@@ -429,7 +464,7 @@ impl<'a> Bundle<'a> {
 
     fn commit_plans(&self, methods: &[Method], tables: &TableNeed) -> Result<Vec<CommitPlan>, PlanError> {
         let plan = |(index, method): (usize, &Method)| {
-            let account = &self.facts.accounts[index];
+            let account = &self.prepared[index].account;
             let upload = self.upload(index, *method)?;
             let (version, tables) = (self.context.version, *tables != TableNeed::None);
             let stages = self.facts.mode == CommitMode::Stage;
@@ -449,12 +484,50 @@ impl<'a> Bundle<'a> {
     }
 }
 
+/// Whether states may travel as what changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patches {
+    Used,
+    Ignored,
+}
+
 /// Where lookup tables come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TableOption {
+pub(super) enum TableOption {
     None,
     Ready,
     Missing,
+}
+
+impl TableOption {
+    /// Those that there are, the best first.
+    pub(super) fn all(context: &PlanContext) -> &'static [Self] {
+        match context.version {
+            TransactionVersion::V1 => &[Self::None],
+            TransactionVersion::V0 if context.tables.is_empty() => &[Self::None, Self::Missing],
+            TransactionVersion::V0 => &[Self::None, Self::Ready, Self::Missing],
+        }
+    }
+
+    /// Lets a transaction use the tables.
+    pub(super) fn give(self, builder: &mut TransactionBuilder, context: &PlanContext) -> TableNeed {
+        let keys = || builder.lookup_keys(&context.payer);
+        let need = match self {
+            Self::None => TableNeed::None,
+            Self::Ready => TableNeed::Ready(cover(&keys(), &context.tables)),
+            Self::Missing => TableNeed::Missing(keys()),
+        };
+        match &need {
+            TableNeed::None => (),
+            TableNeed::Ready(tables) => drop(builder.with_tables(tables)),
+            // One that is not there yet can be measured all the same.
+            TableNeed::Missing(addresses) => {
+                let table = LookupTable { address: context.payer, addresses: addresses.clone() };
+                builder.with_tables(&[table]);
+            }
+        }
+        need
+    }
 }
 
 /// The fewest of `tables` that serve what they can of `keys`, found greedily.

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use rusqlite::ErrorCode as Code;
 use solana_address::Address;
 use thiserror::Error;
 
 use crate::types::{BundleKey, ChangesetId, IllegalTransition};
+
+/// What can be done about a read or a write that failed, if the database does not tell.
+const GO_ON: &str = "check the disk's free space; `committor resume` goes on with what is in the store";
 
 /// What a database says.
 #[derive(Debug, Error)]
@@ -36,15 +40,13 @@ pub enum StoreError {
         store: String,
     },
     /// A database of another application.
-    #[error("{store} is a database of another application; name another one")]
+    #[error("{store} is a database of another application")]
     Foreign {
         /// The store's file or URL.
         store: String,
     },
     /// A store that a newer version made.
-    #[error(
-        "the store {store} has schema version {found}, this program knows up to {known}; use a newer program"
-    )]
+    #[error("the store {store} has schema version {found}, this program knows up to {known}")]
     Newer {
         /// The store's file or URL.
         store: String,
@@ -112,7 +114,7 @@ pub enum StoreError {
         found: String,
     },
     /// There is no such changeset.
-    #[error("the store has no changeset {0}; `committor status --all` lists those it has")]
+    #[error("the store has no changeset {0}")]
     NoChangeset(ChangesetId),
     /// There is no changeset at all.
     #[error("the store has no changesets yet")]
@@ -138,26 +140,66 @@ impl StoreError {
         }
     }
 
-    /// What can be done about it.
-    pub fn way_out(&self) -> Option<&'static str> {
+    /// Whether trying again can help: the store was in use, or the disk full.
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Open { source, .. } | Self::Migrate { source, .. } | Self::Database { source, .. } => {
-                source.way_out()
+                source.is_transient()
             }
-            Self::Commit { source, .. } => source.way_out(),
+            Self::Commit { source, .. } => source.is_transient(),
+            Self::Emptied { .. }
+            | Self::Foreign { .. }
+            | Self::Newer { .. }
+            | Self::Thread(_)
+            | Self::Closed { .. }
+            | Self::Transition(_)
+            | Self::OtherSession(_)
+            | Self::Corrupt { .. }
+            | Self::NoChangeset(_)
+            | Self::Empty
+            | Self::NoBundle(_) => false,
+        }
+    }
+
+    /// What the user can do.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            // What the database says is closer to the cause than what was to be done.
+            Self::Open { source, .. } => source
+                .hint()
+                .or(Some("check the folder and who may write to it; `--store FILE` names another one")),
             Self::Emptied { .. } => Some(
                 "put the file back from a copy, with the log beside it, or move both away to begin with a new store",
             ),
-            _ => None,
+            Self::Foreign { .. } => Some("`--store FILE` names another one; this one was left untouched"),
+            Self::Newer { .. } => Some("use a newer program, or another store (`--store FILE`)"),
+            Self::Migrate { source, .. } => {
+                source.hint().or(Some("the store is as it was; check the disk's free space and try again"))
+            }
+            Self::Database { source, .. } => source.hint().or(Some(GO_ON)),
+            Self::Commit { source, .. } => source.hint().or(Some(GO_ON)),
+            Self::Thread(_) => Some("let the process have more threads"),
+            Self::Closed { .. } => Some("start again; what is in the store goes on"),
+            Self::Transition(_) => Some("`committor status` shows where the bundle stands"),
+            Self::OtherSession(_) => Some("submit the state again, for the new delegation"),
+            Self::Corrupt { .. } => Some("use a copy of the store, or a new one (`--store FILE`)"),
+            Self::NoChangeset(_) | Self::NoBundle(_) => Some("`committor status --all` lists what there is"),
+            Self::Empty => Some("`committor commit` submits one"),
         }
     }
 }
 
 impl DatabaseError {
-    fn way_out(&self) -> Option<&'static str> {
-        use rusqlite::ErrorCode as Code;
-        let Self::Sqlite(rusqlite::Error::SqliteFailure(error, _)) = self else { return None };
-        match error.code {
+    /// Whether trying again can help: the database was in use, or the disk full.
+    pub fn is_transient(&self) -> bool {
+        let Self::Sqlite(error) = self;
+        matches!(error.sqlite_error_code(), Some(Code::DatabaseBusy | Code::DatabaseLocked | Code::DiskFull))
+    }
+
+    /// What the user can do, where the error alone tells.
+    pub fn hint(&self) -> Option<&'static str> {
+        let Self::Sqlite(error) = self;
+        match error.sqlite_error_code()? {
             Code::DiskFull => {
                 Some("free some space: nothing is lost, and what had not ended goes on at the next start")
             }
@@ -166,15 +208,43 @@ impl DatabaseError {
                 "the disk did not do what it was told: look for a full disk, a quota, or errors in the system's log",
             ),
             Code::ReadOnly | Code::CannotOpen | Code::PermissionDenied => Some(
-                "the store's folder has to exist and be writable: SQLite keeps two more files beside the store",
+                "the store's folder has to exist and be writable: SQLite keeps two more files beside the store; `--store FILE` names another one",
             ),
             Code::DatabaseBusy | Code::DatabaseLocked => {
                 Some("another process holds the store: end it, or wait until it is done")
             }
-            Code::DatabaseCorrupt | Code::NotADatabase => {
-                Some("the file is damaged or no store: put it back from a copy, or name another one")
-            }
+            Code::DatabaseCorrupt | Code::NotADatabase => Some(
+                "the file is damaged or no store: put it back from a copy, or name another one (`--store FILE`)",
+            ),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn a_busy_store_or_a_full_disk_may_pass_and_a_broken_store_does_not() {
+        for (code, transient) in [
+            (ffi::SQLITE_BUSY, true),
+            (ffi::SQLITE_LOCKED, true),
+            (ffi::SQLITE_FULL, true),
+            (ffi::SQLITE_CORRUPT, false),
+            (ffi::SQLITE_CONSTRAINT, false),
+        ] {
+            let source = || DatabaseError::from(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+            let (doing, store) = ("record a plan", "s.db".to_owned());
+            // A change fails by itself, or with all others of its group.
+            let alone = StoreError::Database { doing, store: store.clone(), source: source() };
+            let group = StoreError::Commit { doing, store, source: Arc::new(source()) };
+            for error in [alone, group] {
+                assert_eq!(error.is_transient(), transient, "{code}");
+                assert!(error.hint().is_some());
+            }
         }
     }
 }

@@ -148,7 +148,7 @@ fn totals(sql: &dyn Sql) -> Result<Totals, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{read, report, retention, sqlite};
+    use crate::store::{read, report, retention, sqlite, tables};
 
     /// The steps in which SQLite answers a question.
     fn plan(sql: &dyn Sql, statement: &str, count: usize) -> Vec<String> {
@@ -189,10 +189,14 @@ mod tests {
             (read::STAGED, 0),
             (read::LAST_LANDED, 1),
             (read::OPEN_TRANSACTIONS, 2),
+            (read::WITHOUT_COST, 1),
+            (tables::ENTRIES, 1),
+            (tables::RELEASE_ENDED, 0),
             (retention::PRUNABLE, 2),
         ];
         statements.extend(fixed.map(|(statement, count)| (statement.to_owned(), count)));
         statements.extend(retention::OF_BUNDLE.map(|statement| (statement.to_owned(), 1)));
+        statements.extend(tables::RELEASE.map(|statement| (statement.to_owned(), 2)));
         for (statement, count) in statements {
             for step in plan(&store, &statement, count) {
                 assert!(!step.starts_with("SCAN") && !step.contains("AUTOMATIC"), "{statement}\n{step}");

@@ -13,7 +13,7 @@ const APPLICATION_ID: i64 = 0x434d_5452;
 const MIGRATIONS: [&str; 4] = [
     include_str!("../../../migrations/sqlite/0001_initial.sql"),
     include_str!("../../../migrations/sqlite/0002_modes_and_buffers.sql"),
-    include_str!("../../../migrations/sqlite/0003_placeholder.sql"),
+    include_str!("../../../migrations/sqlite/0003_lookup_tables.sql"),
     include_str!("../../../migrations/sqlite/0004_questions_and_retention.sql"),
 ];
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use solana_address::Address;
+use solana_signature::Signature;
 
 use super::{
     LandedState, OpenTransaction, QueuedBundle, StoreError, StoredBundle, StoredCommit, action,
@@ -131,6 +132,16 @@ pub(super) fn open_transactions(
         Ok(OpenTransaction { signature, last_valid_block_height, unknown: row.text(2)? == "signed" })
     });
     open.collect()
+}
+
+pub(super) const WITHOUT_COST: &str = "SELECT signature FROM transactions
+     WHERE status = 'landed' AND compute_units IS NULL AND id IN (
+         SELECT transaction_row FROM transaction_commits JOIN commits ON commits.id = commit_row
+         WHERE bundle = ?1)
+     ORDER BY id";
+
+pub(super) fn without_cost(sql: &dyn Sql, key: BundleKey) -> Result<Vec<Signature>, StoreError> {
+    sql.query(WITHOUT_COST, params![key.0])?.iter().map(|row| row.signature(0)).collect()
 }
 
 pub(super) fn mode(sql: &dyn Sql, key: BundleKey) -> Result<CommitMode, StoreError> {

@@ -23,7 +23,9 @@ pub struct ChangesetSummary {
     pub landed: u64,
     /// How many of them have failed.
     pub failed: u64,
-    /// How many of them gave way to newer ones.
+    /// How many of them are staged, and wait to be finalized.
+    pub staged: u64,
+    /// How many of them gave way to a newer one.
     pub superseded: u64,
 }
 
@@ -129,7 +131,15 @@ pub(super) fn changesets(sql: &dyn Sql, limit: u32) -> Result<Vec<ChangesetSumma
         rows.iter().map(|row| Ok(vec![row.int(0)?.into()])).collect::<Result<_, StoreError>>()?;
     let summary = |row: &Row| {
         let (changeset, created_at_ms) = (ChangesetId(row.number(0)?), row.int(1)?);
-        Ok(ChangesetSummary { changeset, created_at_ms, bundles: 0, landed: 0, failed: 0, superseded: 0 })
+        Ok(ChangesetSummary {
+            changeset,
+            created_at_ms,
+            bundles: 0,
+            landed: 0,
+            failed: 0,
+            staged: 0,
+            superseded: 0,
+        })
     };
     let mut summaries: Vec<ChangesetSummary> = rows.iter().map(summary).collect::<Result<_, StoreError>>()?;
     // In the order of the changesets, several for each.
@@ -144,8 +154,12 @@ pub(super) fn changesets(sql: &dyn Sql, limit: u32) -> Result<Vec<ChangesetSumma
         match parse_status(&row.text(1)?)? {
             BundleStatus::Landed => summary.landed += count,
             BundleStatus::Failed => summary.failed += count,
+            BundleStatus::Staged => summary.staged += count,
             BundleStatus::Superseded => summary.superseded += count,
-            _ => (),
+            BundleStatus::Accepted
+            | BundleStatus::Preparing
+            | BundleStatus::Committing
+            | BundleStatus::Finalizing => (),
         }
     }
     Ok(summaries)

@@ -7,8 +7,10 @@ use serde::Serialize;
 use super::{
     Store, StoreError,
     sql::{Durability, Sql, params},
+    tables,
     write::now_ms,
 };
+use crate::types::{BundleKey, TableHolder};
 
 /// What one step of pruning removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -90,7 +92,7 @@ fn prune(sql: &dyn Sql, changesets: &[i64], max_rows: u64) -> Result<Pruned, Sto
             if pruned.rows >= max_rows {
                 return Ok(pruned);
             }
-            pruned.rows += remove_bundle(sql, bundle.int(0)?)?;
+            pruned.rows += remove_bundle(sql, bundle.number(0)?)?;
             pruned.bundles += 1;
         }
         let gone = sql.execute(
@@ -105,13 +107,14 @@ fn prune(sql: &dyn Sql, changesets: &[i64], max_rows: u64) -> Result<Pruned, Sto
     Ok(pruned)
 }
 
-fn remove_bundle(sql: &dyn Sql, bundle: i64) -> Result<u64, StoreError> {
+fn remove_bundle(sql: &dyn Sql, bundle: u64) -> Result<u64, StoreError> {
     let transactions = sql.query(
         "SELECT DISTINCT transaction_row FROM transaction_commits JOIN commits ON commits.id = commit_row
          WHERE bundle = ?1",
         params![bundle],
     )?;
-    let mut rows = 0;
+    // A process that died may not have come to it.
+    let mut rows = tables::release(sql, &TableHolder::Bundle(BundleKey(bundle)))?;
     for statement in OF_BUNDLE {
         rows += sql.execute(statement, params![bundle])?;
     }

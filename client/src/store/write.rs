@@ -14,8 +14,8 @@ use super::{
     sql::{Param, Row, Sql, params},
 };
 use crate::types::{
-    BundleEvent, BundleKey, BundleStatus, Changeset, ChangesetId, CommitBundle, CommitId, CommitMode, Stage,
-    TransactionStatus,
+    BundleEvent, BundleKey, BundleStatus, Changeset, ChangesetId, CommitBundle, CommitId, CommitMode,
+    Lamports, Stage, TransactionStatus,
 };
 
 pub(super) fn now_ms() -> i64 {
@@ -224,20 +224,34 @@ pub(super) fn settled(
     signature: Signature,
     outcome: &TransactionOutcome,
 ) -> Result<(), StoreError> {
-    let (status, slot, units, fee, error) = match outcome {
-        TransactionOutcome::Landed { slot, compute_units, fee } => {
-            (TransactionStatus::Landed, Some(*slot), *compute_units, fee.map(|fee| fee.0), None)
-        }
-        TransactionOutcome::Failed(error) => {
-            (TransactionStatus::Failed, None, None, None, Some(error.as_str()))
-        }
-        TransactionOutcome::Expired => (TransactionStatus::Expired, None, None, None, None),
-    };
+    let (status, slot, error) = outcome_columns(outcome);
     sql.execute(
-        "UPDATE transactions
-         SET status = ?2, slot = ?3, compute_units = ?4, fee_lamports = ?5, error = ?6
-         WHERE signature = ?1",
-        params![&signature, status.as_str(), slot, units, fee, error],
+        "UPDATE transactions SET status = ?2, slot = ?3, error = ?4 WHERE signature = ?1",
+        params![&signature, status.as_str(), slot, error],
+    )?;
+    Ok(())
+}
+
+/// What an outcome is in a row of a transaction: status, slot and error.
+pub(super) fn outcome_columns(
+    outcome: &TransactionOutcome,
+) -> (TransactionStatus, Option<u64>, Option<&str>) {
+    match outcome {
+        TransactionOutcome::Landed { slot } => (TransactionStatus::Landed, Some(*slot), None),
+        TransactionOutcome::Failed(error) => (TransactionStatus::Failed, None, Some(error)),
+        TransactionOutcome::Expired => (TransactionStatus::Expired, None, None),
+    }
+}
+
+pub(super) fn cost(
+    sql: &dyn Sql,
+    signature: Signature,
+    compute_units: u64,
+    fee: Lamports,
+) -> Result<(), StoreError> {
+    sql.execute(
+        "UPDATE transactions SET compute_units = ?2, fee_lamports = ?3 WHERE signature = ?1",
+        params![&signature, compute_units, fee.0],
     )?;
     Ok(())
 }

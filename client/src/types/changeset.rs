@@ -108,7 +108,7 @@ pub enum ChangesetError {
     #[error("two bundles have the id {0}")]
     DuplicateBundle(BundleId),
     /// Two states for one account in one bundle: which one is the last can't be told.
-    #[error("bundle {bundle} commits account {account} twice; put the second state in a later bundle")]
+    #[error("bundle {bundle} commits account {account} twice")]
     DuplicateAccount {
         /// The bundle.
         bundle: BundleId,
@@ -143,6 +143,34 @@ pub enum ChangesetError {
         /// Who commits.
         authority: Address,
     },
+}
+
+impl ChangesetError {
+    /// Whether trying again can help. Never: the changeset has to be another one.
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::NoBundles
+            | Self::EmptyBundle(_)
+            | Self::DuplicateBundle(_)
+            | Self::DuplicateAccount { .. }
+            | Self::StateTooLarge { .. }
+            | Self::ForeignSigner { .. } => false,
+        }
+    }
+
+    /// What the user can do.
+    pub const fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::NoBundles => "give it at least one bundle",
+            Self::EmptyBundle(_) => "leave the bundle out, or commit to an account in it",
+            Self::DuplicateBundle(_) => "give each bundle of a changeset an id of its own",
+            Self::DuplicateAccount { .. } => "put the second state in a later bundle",
+            Self::StateTooLarge { .. } => "split the state over several accounts",
+            Self::ForeignSigner { .. } => {
+                "leave the action out, or commit as who has to sign it (`--keypair`, `--fee-payer`)"
+            }
+        })
+    }
 }
 
 impl Changeset {

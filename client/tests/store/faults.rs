@@ -9,12 +9,13 @@ use std::{
 };
 
 use committor_client::{
-    Store,
-    store::{BundleEnd, StoreError},
-    types::{BundleKey, ChangesetId, Stage},
+    Lamports, Store,
+    store::{BundleEnd, SeenTable, StoreError, TableTransaction},
+    types::{BundleKey, ChangesetId, Stage, TableHolder, TableStatus, TableStep},
 };
+use solana_address::Address;
 
-use crate::place::{bundle, changeset, decision, landed, signature, transaction};
+use crate::place::{LANDED, bundle, changeset, decision, signature, transaction};
 
 /// Length of a log's header, and of the header of each of its frames, in bytes.
 const LOG_HEADER: usize = 32;
@@ -32,7 +33,45 @@ async fn dump(store: &Store) -> Result<String, StoreError> {
             text += &format!("{stored:?}{:?}", store.open_transactions(found.key, Stage::Commit).await?);
         }
     }
+    let authority = account(AUTHORITY);
+    text += &format!("{:?}", store.tables(authority).await?);
+    text += &format!("{:?}", store.open_table_transactions(authority).await?);
     Ok(text)
+}
+
+fn account(byte: u8) -> Address {
+    Address::new_from_array([byte; 32])
+}
+
+/// The authority of the lookup table, and the table.
+const AUTHORITY: u8 = 250;
+const TABLE: u8 = 251;
+
+/// Makes a lookup table that has the accounts of `killed`; returns what the store said after each change.
+async fn make_table(store: &Store) -> Vec<String> {
+    let create = TableTransaction {
+        table: account(TABLE),
+        step: TableStep::Create,
+        signature: signature(TABLE),
+        last_valid_block_height: 9,
+        wire: vec![TABLE; 1_232],
+    };
+    let seen = SeenTable {
+        address: account(TABLE),
+        status: TableStatus::Active,
+        deactivation_slot: None,
+        lamports: Lamports(5),
+        absent_since_slot: None,
+        entries: [1, 2, 3, 4, 200].map(account).to_vec(),
+    };
+    let mut states = Vec::new();
+    store.table_planned(account(AUTHORITY), create).await.unwrap();
+    states.push(dump(store).await.unwrap());
+    store.table_settled(signature(TABLE), LANDED).await.unwrap();
+    states.push(dump(store).await.unwrap());
+    store.tables_seen(vec![seen]).await.unwrap();
+    states.push(dump(store).await.unwrap());
+    states
 }
 
 /// A store that was killed after some changes: its file, its log, and what it said after each change.
@@ -47,16 +86,24 @@ async fn killed() -> Killed {
     let path = folder.path().join("s.db");
     let store = Store::open(&path).unwrap();
     let mut states = vec![dump(&store).await.unwrap()];
+    states.append(&mut make_table(&store).await);
     for id in 1..=4u8 {
         let submitted = changeset(&[bundle(id.into(), &[id, 200]), bundle(100, &[50 + id])]);
         let (_, bundles) = store.accept(submitted, vec![]).await.unwrap();
         states.push(dump(&store).await.unwrap());
         let key = bundles[0].key;
+        let holder = TableHolder::Bundle(key);
+        store.reserve_keys(holder.clone(), vec![account(id), account(200)]).await.unwrap();
+        states.push(dump(&store).await.unwrap());
         store.decide(key, vec![decision(), decision()]).await.unwrap();
         states.push(dump(&store).await.unwrap());
         store.signed(vec![transaction(key, Stage::Commit, id, &[0, 1])]).await.unwrap();
         states.push(dump(&store).await.unwrap());
-        store.settled(signature(id), landed(9)).await.unwrap();
+        store.settled(signature(id), LANDED).await.unwrap();
+        states.push(dump(&store).await.unwrap());
+        store.cost(signature(id), 9, Lamports(5_000)).await.unwrap();
+        states.push(dump(&store).await.unwrap());
+        store.release_keys(holder).await.unwrap();
         states.push(dump(&store).await.unwrap());
         store.end(key, BundleEnd::Landed(Some(signature(id)))).await.unwrap();
         states.push(dump(&store).await.unwrap());
@@ -191,7 +238,7 @@ async fn fill_a_disk() {
     let store = Store::open(&path).unwrap();
     let (mut accepted, error) = fill(&store).await;
     assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
-    assert!(error.way_out().unwrap().contains("free some space"), "{error:?}");
+    assert!(error.hint().unwrap().contains("free some space"), "{error:?}");
     assert!(accepted.len() > 10);
     assert_eq!(store.unfinished().await.unwrap().len(), accepted.len());
     std::fs::remove_file(ballast).unwrap();
@@ -217,7 +264,7 @@ async fn reach_the_longest_file() {
     let store = Store::open(&path).unwrap();
     let (accepted, error) = fill(&store).await;
     assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
-    assert!(error.way_out().unwrap().contains("quota"), "{error:?}");
+    assert!(error.hint().unwrap().contains("quota"), "{error:?}");
     assert_eq!(store.unfinished().await.unwrap().len(), accepted.len());
     println!("accepted {}", accepted.len());
 }
@@ -242,7 +289,7 @@ async fn open_what_may_not_be_written() {
     let Some(path) = given() else { return };
     let error = Store::open(&path).unwrap_err();
     assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
-    assert!(error.way_out().unwrap().contains("writable"), "{error:?}");
+    assert!(error.hint().unwrap().contains("writable"), "{error:?}");
 }
 
 #[tokio::test]
@@ -277,7 +324,7 @@ async fn a_file_that_another_process_holds_is_named_and_nothing_is_half_done() {
     );
     for error in [one.unwrap_err(), two.unwrap_err()] {
         assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
-        assert!(error.way_out().unwrap().contains("another process"), "{error:?}");
+        assert!(error.hint().unwrap().contains("another process"), "{error:?}");
     }
     other.execute_batch("ROLLBACK").unwrap();
     let (id, _) = store.accept(changeset(&[bundle(1, &[1])]), vec![]).await.unwrap();
@@ -287,7 +334,7 @@ async fn a_file_that_another_process_holds_is_named_and_nothing_is_half_done() {
     other.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT;").unwrap();
     let error = Store::open(&path).unwrap_err();
     assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
-    assert!(error.way_out().unwrap().contains("another process"), "{error:?}");
+    assert!(error.hint().unwrap().contains("another process"), "{error:?}");
 }
 
 #[tokio::test]

@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use committor_client::{
-    BundleId, Store,
-    store::{BundleEnd, BundleFilter, StoreError},
+    BundleId, CommitMode, Store,
+    store::{BundleEnd, BundleFilter, ChangesetSummary, StoreError},
     types::{BundleKey, BundleStatus, ChangesetId, Stage},
 };
 use rusqlite::Connection;
 use solana_address::Address;
 
-use crate::place::{Place, bundle, changeset, landed, on_each, signature, transaction};
+use crate::place::{LANDED, Place, bundle, changeset, landed, on_each, signature, transaction};
 
 const EVERYTHING: BundleFilter =
     BundleFilter { account: None, bundle: None, status: None, older_than: None, limit: 100 };
@@ -67,32 +67,41 @@ async fn bundles_are_found_by_account_id_status_and_age_alone_and_together() {
 async fn totals_and_summaries_follow_every_change() {
     on_each(async |place: Place| {
         let store = place.open().await;
-        let submitted = changeset(&[bundle(1, &[1, 2]), bundle(2, &[3]), bundle(3, &[4]), bundle(4, &[4])]);
+        let staged = bundle(5, &[5]).mode(CommitMode::Stage);
+        let submitted =
+            changeset(&[bundle(1, &[1, 2]), bundle(2, &[3]), bundle(3, &[4]), bundle(4, &[4]), staged]);
         let (_, bundles) = store.accept(submitted, vec![]).await.unwrap();
         let keys: Vec<BundleKey> = bundles.iter().map(|bundle| bundle.key).collect();
         let totals = store.totals().await.unwrap();
-        assert_eq!((totals.changesets, totals.commits, totals.state_bytes), (1, 5, 14));
-        assert_eq!(totals.bundles["accepted"], 4);
+        assert_eq!((totals.changesets, totals.commits, totals.state_bytes), (1, 6, 19));
+        assert_eq!(totals.bundles["accepted"], 5);
         store.signed(vec![transaction(keys[0], Stage::Commit, 1, &[0, 1])]).await.unwrap();
         assert_eq!(store.totals().await.unwrap().transactions, 0);
-        store.settled(signature(1), landed(70)).await.unwrap();
+        store.settled(signature(1), LANDED).await.unwrap();
+        let totals = store.totals().await.unwrap();
+        assert_eq!((totals.transactions, totals.compute_units, totals.fee_lamports.0), (1, 0, 0));
+        assert_eq!(store.without_cost(keys[0]).await.unwrap(), [signature(1)]);
         // Told again with another cost, it counts once.
-        store.settled(signature(1), landed(50)).await.unwrap();
+        landed(&store, signature(1), 70).await;
+        landed(&store, signature(1), 50).await;
+        assert_eq!(store.without_cost(keys[0]).await.unwrap(), []);
         store.end(keys[0], BundleEnd::Landed(Some(signature(1)))).await.unwrap();
         store.end(keys[1], BundleEnd::Failed("no".into())).await.unwrap();
         store.supersede(keys[2], keys[3]).await.unwrap();
+        store.end(keys[4], BundleEnd::Staged(None)).await.unwrap();
         let totals = store.totals().await.unwrap();
         let of = |status: BundleStatus| totals.bundles[status.as_str()];
-        assert_eq!(BundleStatus::ALL.map(of), [1, 0, 0, 0, 0, 1, 1, 1]);
+        assert_eq!(BundleStatus::ALL.map(of), [1, 0, 0, 1, 0, 1, 1, 1]);
         assert_eq!((totals.transactions, totals.compute_units, totals.fee_lamports.0), (1, 50, 5_000));
         store.accept(changeset(&[bundle(1, &[1])]), vec![]).await.unwrap();
         let summaries = store.changesets(10).await.unwrap();
         let counts: Vec<_> = (summaries.iter())
             .map(|summary| {
-                (summary.changeset.0, summary.bundles, summary.landed, summary.failed, summary.superseded)
+                let ChangesetSummary { changeset, bundles, landed, staged, failed, superseded, .. } = summary;
+                [changeset.0, *bundles, *landed, *staged, *failed, *superseded]
             })
             .collect();
-        assert_eq!(counts, [(2, 1, 0, 0, 0), (1, 4, 1, 1, 1)]);
+        assert_eq!(counts, [[2, 1, 0, 0, 0, 0], [1, 5, 1, 1, 1, 1]]);
     })
     .await;
 }
@@ -126,14 +135,14 @@ fn fill(path: &std::path::Path, count: u64) {
 
 /// What a committor asks for, and what is found there.
 async fn questions(store: &Store, count: u64) -> Vec<(&'static str, Duration)> {
-    let busy = Some(Address::new_from_array([b'0'; 32]));
+    let busy = Address::new_from_array([b'0'; 32]);
     let mut rare = [b'0'; 32];
     rare[31] = b'7';
     let rare = Some(Address::new_from_array(rare));
     let failed = Some(BundleStatus::Failed);
     let filters = [
         ("account", BundleFilter { account: rare, ..EVERYTHING }),
-        ("busy account", BundleFilter { account: busy, ..EVERYTHING }),
+        ("busy account", BundleFilter { account: Some(busy), ..EVERYTHING }),
         ("bundle", BundleFilter { bundle: Some(BundleId(7)), ..EVERYTHING }),
         ("status", BundleFilter { status: failed, ..EVERYTHING }),
         ("rare status", BundleFilter { status: Some(BundleStatus::Committing), ..EVERYTHING }),
@@ -163,7 +172,7 @@ async fn questions(store: &Store, count: u64) -> Vec<(&'static str, Duration)> {
     assert_eq!(store.unfinished().await.unwrap().len() + store.staged().await.unwrap().len(), 0);
     times.push(("unfinished and staged", start.elapsed()));
     let start = Instant::now();
-    store.last_landed(busy.unwrap()).await.unwrap().unwrap();
+    store.last_landed(busy).await.unwrap().unwrap();
     times.push(("last landed state", start.elapsed()));
     let start = Instant::now();
     assert!(matches!(store.report(Some(ChangesetId(u64::MAX))).await, Err(StoreError::NoChangeset(_))));

@@ -59,8 +59,12 @@ pub fn transaction(key: BundleKey, stage: Stage, byte: u8, commits: &[usize]) ->
     }
 }
 
-pub fn landed(compute_units: u64) -> TransactionOutcome {
-    TransactionOutcome::Landed { slot: 9, compute_units: Some(compute_units), fee: Some(Lamports(5_000)) }
+pub const LANDED: TransactionOutcome = TransactionOutcome::Landed { slot: 9 };
+
+/// Records that a transaction landed, and what it cost.
+pub async fn landed(store: &Store, signature: Signature, compute_units: u64) {
+    store.settled(signature, LANDED).await.unwrap();
+    store.cost(signature, compute_units, Lamports(5_000)).await.unwrap();
 }
 
 pub fn decision() -> CommitDecision {

@@ -28,7 +28,7 @@ pub enum ChunkBufferError {
     OffsetOutOfBounds,
     #[msg("the data is not exactly one chunk; only the last chunk may be short")]
     WrongChunkLength,
-    #[msg("not all chunks have been written")]
+    #[msg("the payload's digest is not the one named, and not all chunks have been written")]
     Incomplete,
     #[msg("the payload's digest is not the one named")]
     DigestMismatch,

@@ -123,16 +123,12 @@ impl Plan {
             *last &= (1 << (chunks % 8)) - 1;
         }
         let sealed = self.state % 5 == 2;
-        if sealed {
-            set_all(bitmap, chunks);
-        }
         let segments = payload.len().div_ceil(SEGMENT_LEN).max(1);
         let written = bitmap.iter().map(|byte| byte.count_ones()).sum::<u32>();
         let hashed = match sealed {
             true => segments,
-            // The last segment seals, so an open buffer has hashed fewer; and only a complete one has hashed any.
-            false if written == chunks => usize::from(self.hashed) % segments,
-            false => 0,
+            // The last segment seals, so an open buffer has hashed fewer.
+            false => usize::from(self.hashed) % segments,
         };
         let header = Buffer {
             authority: if self.authority == 0 { AUTHORITY } else { key(self.authority) }.into(),
@@ -148,14 +144,6 @@ impl Plan {
         head[8..].copy_from_slice(bytemuck::bytes_of(&header));
         head[..8].copy_from_slice(if self.state % 5 == 4 { b"Delegate" } else { DISCRIMINATOR });
         data
-    }
-}
-
-fn set_all(bitmap: &mut [u8], chunks: u32) {
-    for chunk in 0..chunks as usize {
-        if let Some(byte) = bitmap.get_mut(chunk / 8) {
-            *byte |= 1 << (chunk % 8);
-        }
     }
 }
 
@@ -276,7 +264,6 @@ impl<'a> Parts<'a> {
             other => panic!("state {other}"),
         }
         if header.hashed_segments != 0 {
-            assert_eq!(written, chunks, "an incomplete payload was hashed");
             assert_eq!(
                 header.digest,
                 digest(payload, header.hashed_segments as usize),

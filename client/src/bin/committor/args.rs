@@ -79,9 +79,11 @@ pub enum Command {
     Finalize(Finalize),
     Status(Status),
     Resume(Resume),
+    Tables(crate::tables::Tables),
     Prune(Prune),
     Localnet(Localnet),
     Demo(Demo),
+    Bench(Bench),
 }
 
 /// Commit account states from files
@@ -147,7 +149,7 @@ pub struct Engine {
     /// Let a bundle that waits give way to a newer one of its accounts
     #[arg(long)]
     pub coalesce: bool,
-    /// Bundles that are worked on at a time [default: 64]
+    /// Bundles that are worked on at a time [default: 128]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     pub bundles_in_flight: Option<u16>,
     /// How long an interrupted command waits for what is on its way, in seconds
@@ -280,6 +282,44 @@ pub struct Localnet {
 pub struct Demo {
     #[command(flatten)]
     pub engine: Engine,
+}
+
+/// Measure parts of this program on this machine
+#[derive(Debug, clap::Args)]
+pub struct Bench {
+    #[command(subcommand)]
+    pub benchmark: Benchmark,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Benchmark {
+    Plan(BenchPlan),
+    InFlight(BenchInFlight),
+}
+
+/// Measure what lands per second, by the number of bundles that are worked on at a time
+#[derive(Debug, clap::Args)]
+pub struct BenchInFlight {
+    /// How often each number is measured; the median is shown
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeats: u32,
+    /// Bundles that each run lands
+    #[arg(long, value_name = "COUNT", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub bundles: u32,
+    /// Numbers of bundles at a time
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,4,16,64,128,256,512")]
+    pub in_flight: Vec<usize>,
+}
+
+/// Measure planning per account, for changesets of 1 to 10,000 accounts
+#[derive(Debug, clap::Args)]
+pub struct BenchPlan {
+    /// How often each size is measured; the median is shown
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeats: u32,
+    /// The largest changeset: 100, 1,000 or 10,000 accounts; the others have a tenth, a hundredth and so on
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=10_000))]
+    pub accounts: u32,
 }
 
 impl Global {

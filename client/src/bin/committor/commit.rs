@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use committor_client::{
-    Changeset, ChangesetReport, Committor, Preview, Signers, Store, Verification,
+    Changeset, ChangesetReport, Committor, EngineError, Preview, Signers, Store, Verification,
     chain::{Chain, RpcChain},
     types::BundleStatus,
 };
@@ -20,6 +20,7 @@ pub async fn run(global: &Global, command: &Commit) -> Result<Kind, CommandError
     global.authority()?;
     let mode = command.mode.into();
     let changeset = input::read_changeset(&command.files, command.atomic, command.account.as_deref(), mode)?;
+    changeset.check().map_err(EngineError::from)?;
     if command.dry_run {
         return dry_run(global, &command.engine, &changeset).await;
     }
@@ -118,6 +119,9 @@ pub async fn land(
     let ticket = committor.commit(changeset).await?;
     for (bundle, error) in ticket.refused() {
         eprintln!("bundle {bundle} was refused: {error}");
+        if let Some(hint) = error.hint() {
+            eprintln!("hint: {hint}");
+        }
     }
     let id = ticket.changeset();
     let progress = Progress::follow(events, ticket.bundles());

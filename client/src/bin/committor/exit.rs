@@ -62,6 +62,12 @@ impl CommandError {
         Self { kind, error: error.into(), hints: Vec::new() }
     }
 
+    /// Adds what the library says that the user can do, if it has something to say.
+    fn hints(mut self, hint: Option<&'static str>) -> Self {
+        self.hints.extend(hint.map(str::to_owned));
+        self
+    }
+
     /// Adds what the user can do.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
@@ -94,31 +100,37 @@ impl fmt::Display for CommandError {
 
 impl From<committor_client::EngineError> for CommandError {
     fn from(error: committor_client::EngineError) -> Self {
-        use committor_client::EngineError;
+        use committor_client::{EngineError, engine::tables::TableError};
         let kind = match &error {
             EngineError::Changeset(_) | EngineError::Missing(_) => Kind::Usage,
+            EngineError::Table(TableError::Unknown(_)) => Kind::Usage,
+            error if error.is_outage() => Kind::Cluster,
             EngineError::Chain(_) => Kind::Cluster,
+            EngineError::ShuttingDown => Kind::Interrupted,
             EngineError::Store(_) | EngineError::StoreInUse { .. } | EngineError::Lock { .. } => Kind::Store,
-            _ => Kind::Other,
+            EngineError::Table(_)
+            | EngineError::Transaction { .. }
+            | EngineError::Plan(_)
+            | EngineError::Compile(_)
+            | EngineError::Sign(_)
+            | EngineError::Task(_) => Kind::Other,
         };
-        let way_out = match &error {
-            EngineError::Store(error) => error.way_out(),
-            _ => None,
-        };
-        way_out.into_iter().fold(Self::new(kind, error), Self::hint)
+        let hint = error.hint();
+        Self::new(kind, error).hints(hint)
     }
 }
 
 impl From<committor_client::store::StoreError> for CommandError {
     fn from(error: committor_client::store::StoreError) -> Self {
-        let way_out = error.way_out();
-        way_out.into_iter().fold(Self::new(Kind::Store, error), Self::hint)
+        let hint = error.hint();
+        Self::new(Kind::Store, error).hints(hint)
     }
 }
 
 impl From<committor_client::config::ConfigError> for CommandError {
     fn from(error: committor_client::config::ConfigError) -> Self {
-        Self::new(Kind::Usage, error)
+        let hint = error.hint();
+        Self::new(Kind::Usage, error).hints(hint)
     }
 }
 

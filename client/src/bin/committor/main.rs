@@ -1,6 +1,7 @@
 //! The `committor` command. Parses, calls the library, prints.
 
 mod args;
+mod bench;
 mod commit;
 mod demo;
 mod exit;
@@ -12,6 +13,7 @@ mod progress;
 mod prune;
 mod resume;
 mod status;
+mod tables;
 
 use std::process::ExitCode;
 
@@ -45,8 +47,10 @@ async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
         Command::Finalize(command) => finalize::run(&args.global, command).await,
         Command::Status(command) => status::run(&args.global, command).await,
         Command::Resume(command) => resume::run(&args.global, command).await,
+        Command::Tables(command) => tables::run(&args.global, command).await,
         Command::Prune(command) => prune::run(&args.global, command).await,
         Command::Localnet(command) => localnet::run(&args.global, command).await,
         Command::Demo(command) => demo::run(&args.global, command).await,
+        Command::Bench(command) => bench::run(&args.global, command).await,
     }
 }

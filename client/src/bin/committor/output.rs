@@ -7,7 +7,7 @@ use committor_client::{
     ChangesetReport, Preview,
     engine::BundlePreview,
     plan::{CommitPlan, Price},
-    store::{BundleReport, ChangesetSummary, CommitReport, Totals},
+    store::{BundleReport, ChangesetSummary, CommitReport, StepReport, Totals},
 };
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ struct BundleDocument<'a> {
     transactions: u64,
     compute_units: u64,
     fee_lamports: u64,
-    steps: &'a [committor_client::store::StepReport],
+    steps: &'a [StepReport],
 }
 
 impl<'a> ReportDocument<'a> {
@@ -168,13 +168,14 @@ pub fn summaries(summaries: &[ChangesetSummary], output: Output) -> Result<(), C
     if output != Output::Display {
         return json(&serde_json::json!({ "changesets": summaries }), output);
     }
-    let mut table = table(["changeset", "bundles", "landed", "failed", "to go"]);
+    let mut table = table(["changeset", "bundles", "landed", "staged", "failed", "superseded", "to go"]);
     for summary in summaries {
-        let left = summary.bundles - summary.landed - summary.failed - summary.superseded;
-        let numbers = [summary.changeset.0, summary.bundles, summary.landed, summary.failed, left];
+        let ChangesetSummary { changeset, bundles, landed, staged, failed, superseded, .. } = summary;
+        let left = bundles - landed - staged - failed - superseded;
+        let numbers = [&changeset.0, bundles, landed, staged, failed, superseded, &left];
         table.add_row(numbers.map(|number| number.to_string()));
     }
-    align_right(&mut table, 0..5);
+    align_right(&mut table, 0..7);
     print(&format!("{table}\n"))
 }
 
@@ -258,6 +259,9 @@ fn display_preview(preview: &Preview) -> String {
             Ok(plan) => plan,
             Err(error) => {
                 refusals.push_str(&format!("bundle {} has no plan: {error}\n", bundle.id));
+                if let Some(hint) = error.hint() {
+                    refusals.push_str(&format!("hint: {hint}\n"));
+                }
                 continue;
             }
         };
@@ -329,15 +333,22 @@ fn display(report: &ChangesetReport) -> String {
     for bundle in &report.bundles {
         let what = match (&bundle.error, bundle.steps.first()) {
             (Some(error), _) => format!("{}: {error}", bundle.status),
-            (None, Some(_)) => {
-                let steps = bundle.steps.iter().map(|step| format!("{} with {}", step.step, step.signature));
-                format!("{}: {}", bundle.status, steps.collect::<Vec<_>>().join(", "))
-            }
+            (None, Some(_)) => format!("{}: {}", bundle.status, steps(&bundle.steps)),
             (None, None) => bundle.status.to_string(),
         };
         text.push_str(&format!("bundle {} {what}\n", bundle.bundle));
     }
     text
+}
+
+/// Which transaction took which steps: often one takes all of them.
+fn steps(steps: &[StepReport]) -> String {
+    let by_transaction = steps.chunk_by(|one, other| one.signature == other.signature).map(|steps| {
+        let names: Vec<&str> = steps.iter().map(|step| step.step.as_str()).collect();
+        let signature = steps.first().map_or("", |step| step.signature.as_str());
+        format!("{} with {signature}", names.join(", "))
+    });
+    by_transaction.collect::<Vec<_>>().join("; ")
 }
 
 /// The last transaction, which is the committing one where it landed, and how many came before it.
@@ -350,7 +361,8 @@ fn signatures(signatures: &[String]) -> String {
     }
 }
 
-fn table<const N: usize>(header: [&str; N]) -> Table {
+/// An empty table with a header.
+pub fn table<const N: usize>(header: [&str; N]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
     // One line below the header is enough.
@@ -359,7 +371,8 @@ fn table<const N: usize>(header: [&str; N]) -> Table {
     table
 }
 
-fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
+/// Aligns columns of numbers.
+pub fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
     for column in columns {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);

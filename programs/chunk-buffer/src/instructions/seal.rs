@@ -7,7 +7,7 @@ use crate::{Buffer, ChunkBufferError, SEGMENT_LEN, STATE_OPEN, STATE_SEALED, chu
 pub struct Seal {
     /// The buffer's authority.
     pub authority: Signer,
-    /// The open, fully written buffer.
+    /// The open buffer. Chunks that were never written hold zeroes.
     #[account(mut)]
     pub buffer: UncheckedAccount,
 }
@@ -19,8 +19,6 @@ pub(crate) fn handler(ctx: &mut Context<Seal>, digest: [u8; 32]) -> Result<()> {
     header.check(ctx.accounts.authority.address())?;
     require!(header.state == STATE_OPEN, ChunkBufferError::Sealed);
     let payload_len = header.payload_len as usize;
-    let chunks = chunk_count(header.payload_len, header.chunk_size);
-    require!(header.written_chunks == chunks, ChunkBufferError::Incomplete);
 
     let start = header.hashed_segments as usize * SEGMENT_LEN;
     let end = payload_len.min(start + SEGMENT_LEN);
@@ -29,7 +27,11 @@ pub(crate) fn handler(ctx: &mut Context<Seal>, digest: [u8; 32]) -> Result<()> {
     header.digest = so_far.to_bytes();
     header.hashed_segments += 1;
     if end == payload_len {
-        require!(header.digest == digest, ChunkBufferError::DigestMismatch);
+        if header.digest != digest {
+            let chunks = chunk_count(header.payload_len, header.chunk_size);
+            require!(header.written_chunks == chunks, ChunkBufferError::Incomplete);
+            return Err(ChunkBufferError::DigestMismatch.into());
+        }
         header.state = STATE_SEALED;
     }
     Ok(())

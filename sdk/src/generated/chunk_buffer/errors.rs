@@ -32,7 +32,7 @@ pub enum ChunkBufferError {
     OffsetOutOfBounds = 6010,
     /// The data is not exactly one chunk; only the last chunk may be short.
     WrongChunkLength = 6011,
-    /// Not all chunks have been written.
+    /// The payload's digest is not the one named, and not all chunks have been written.
     Incomplete = 6012,
     /// The payload's digest is not the one named.
     DigestMismatch = 6013,
@@ -120,7 +120,9 @@ impl ChunkBufferError {
             Self::UnalignedOffset => "the offset is not a multiple of the chunk size",
             Self::OffsetOutOfBounds => "the offset lies at or past the end of the payload",
             Self::WrongChunkLength => "the data is not exactly one chunk; only the last chunk may be short",
-            Self::Incomplete => "not all chunks have been written",
+            Self::Incomplete => {
+                "the payload's digest is not the one named, and not all chunks have been written"
+            }
             Self::DigestMismatch => "the payload's digest is not the one named",
             Self::ZeroAuthority => "the new authority is the zero address",
             Self::TooLarge => "the account would be longer than MAX_ACCOUNT_LEN",

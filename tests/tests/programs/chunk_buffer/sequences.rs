@@ -4,7 +4,7 @@ use committor_sdk::{
     chunk_buffer::{self, ChunkBufferError},
     digest::payload_digest,
 };
-use committor_tests::{BufferBytes, LAMPORTS, OPEN, Reason, World, landed, pattern, proptest_config};
+use committor_tests::{BufferBytes, LAMPORTS, OPEN, Reason, SEALED, World, landed, pattern, proptest_config};
 use proptest::{
     collection::vec,
     prelude::{Just, Strategy, any},
@@ -72,13 +72,14 @@ fn seal(buffer: &mut BufferBytes, digest: [u8; 32]) -> Result<(), Reason> {
     if buffer.state != OPEN {
         return Err(ChunkBufferError::Sealed.into());
     }
-    if buffer.bitmap != full.bitmap {
-        return Err(ChunkBufferError::Incomplete.into());
-    }
     if digest != payload_digest(&buffer.payload) {
-        return Err(ChunkBufferError::DigestMismatch.into());
+        let complete = buffer.bitmap == full.bitmap;
+        let error = if complete { ChunkBufferError::DigestMismatch } else { ChunkBufferError::Incomplete };
+        return Err(error.into());
     }
-    *buffer = BufferBytes::sealed(buffer.authority, buffer.payload.clone(), buffer.chunk_size);
+    buffer.digest = digest;
+    buffer.hashed_segments = 1;
+    buffer.state = SEALED;
     Ok(())
 }
 

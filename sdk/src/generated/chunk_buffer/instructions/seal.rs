@@ -16,12 +16,12 @@ use solana_instruction::{AccountMeta, Instruction};
 ///
 /// # Accounts
 /// 0. `[signer]` `authority`: The buffer's authority.
-/// 1. `[writable]` `buffer`: The open, fully written buffer.
+/// 1. `[writable]` `buffer`: The open buffer. Chunks that were never written hold zeroes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seal {
     /// The buffer's authority.
     pub authority: Address,
-    /// The open, fully written buffer.
+    /// The open buffer. Chunks that were never written hold zeroes.
     pub buffer: Address,
 }
 

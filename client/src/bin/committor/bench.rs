@@ -1,0 +1,16 @@
+//! Benchmarks of the library, without a cluster of the caller's. Each prints figures and a ratio; none passes or fails by the clock.
+
+mod in_flight;
+mod plan;
+
+use crate::{
+    args::{Bench, Benchmark, Global},
+    exit::{CommandError, Kind},
+};
+
+pub async fn run(global: &Global, command: &Bench) -> Result<Kind, CommandError> {
+    match &command.benchmark {
+        Benchmark::InFlight(options) => in_flight::run(global, options).await,
+        Benchmark::Plan(options) => plan::run(global, options),
+    }
+}

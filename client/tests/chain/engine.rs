@@ -1,0 +1,61 @@
+//! The engine behind the same proxy: a changeset ends as if nothing had gone wrong.
+
+use std::{sync::Arc, time::Duration};
+
+use committor_client::{
+    AccountCommit, BundleId, Changeset, CommitBundle, Committor, chain::RpcSettings, types::BundleStatus,
+};
+use committor_faults::FaultProxy;
+use committor_localnet::Localnet;
+use solana_address::Address;
+use solana_keypair::Keypair;
+use solana_signer::Signer;
+
+use crate::{storm::rules, world::World};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changeset_lands_whole_and_once_whatever_goes_wrong() {
+    let authority = Arc::new(Keypair::new());
+    let account = |byte| Address::new_from_array([byte; 32]);
+    let mut builder = Localnet::builder().airdrop(authority.pubkey(), 1_000_000_000_000);
+    for byte in 1..=8 {
+        builder = builder.delegated(account(byte), authority.pubkey(), vec![0; 100]);
+    }
+    let localnet = builder.start().await.unwrap();
+    let proxy = FaultProxy::start(localnet.rpc_url(), localnet.ws_url(), 4).await.unwrap();
+    let world = World { localnet, proxy };
+    rules(&world.proxy);
+    let folder = tempfile::tempdir().unwrap();
+    let request_timeout = Duration::from_secs(2);
+    let committor = Committor::builder()
+        .rpc(RpcSettings { request_timeout, ..world.settings() })
+        .authority(authority)
+        .store(folder.path().join("committor.db"))
+        .start()
+        .await
+        .unwrap();
+    // Each account three times, once through a buffer.
+    let commit = |byte: u8, len, seed: u8| AccountCommit {
+        account: account(byte),
+        state: (0..len).map(|at| (at as u8).wrapping_mul(31).wrapping_add(seed)).collect(),
+    };
+    let bundles = (0..3u8).flat_map(|round| (1..=4u8).map(move |pair| (round, pair)));
+    let bundles = bundles.map(|(round, pair)| {
+        let len = if round == 1 { 12_000usize } else { 200 };
+        CommitBundle::new(
+            BundleId(u64::from(round) * 10 + u64::from(pair)),
+            vec![commit(pair, len, round), commit(pair + 4, 150, round)],
+        )
+    });
+    let changeset = Changeset { bundles: bundles.collect() };
+    let report = committor.commit(changeset).await.unwrap().finished().await.unwrap();
+    for bundle in &report.bundles {
+        assert_eq!(bundle.status, BundleStatus::Landed, "{:?}", bundle.error);
+    }
+    let faults = world.proxy.counts().all_faults();
+    world.proxy.clear();
+    let verification = committor.verify(report.changeset).await.unwrap();
+    assert_eq!((verification.equal.len(), verification.mismatches), (8, vec![]));
+    assert!(faults > 0);
+    committor.shutdown(Duration::ZERO).await.unwrap();
+}

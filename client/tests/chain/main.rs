@@ -1,0 +1,9 @@
+//! The chain layer against a real local validator, through a proxy that lies, loses and breaks.
+
+mod engine;
+mod landing;
+mod lifetimes;
+mod reading;
+mod requests;
+mod storm;
+mod world;

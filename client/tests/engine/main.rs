@@ -1,0 +1,8 @@
+//! The engine on a real local validator, through a chain that fails, lies or dies at a chosen point.
+//!
+//! Whatever happens where: every bundle lands, in order, once, and no buffer's rent stays behind.
+
+mod bundles;
+mod faults;
+mod queueing;
+mod world;
