@@ -2,7 +2,10 @@
 
 mod settings;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use solana_keypair::Keypair;
 use thiserror::Error;
@@ -49,6 +52,9 @@ pub enum ConfigError {
     /// An option for a stage that does not exist.
     #[error("`{0}` is no stage: expected prepare, commit, finalize or cleanup")]
     Stage(String),
+    /// No length of time.
+    #[error("`{0}` is no length of time: give a whole number and s, m, h or d, such as 30d")]
+    Age(String),
     /// The keypair file can't be read.
     #[error("could not read a keypair from {}: {reason}", .path.display())]
     Keypair {
@@ -69,6 +75,7 @@ impl ConfigError {
             | Self::Settings { .. }
             | Self::Budget(_)
             | Self::Stage(_)
+            | Self::Age(_)
             | Self::Keypair { .. } => false,
         }
     }
@@ -86,7 +93,7 @@ impl ConfigError {
                 Some("`--keypair FILE` names another one; `committor localnet` makes one where there is none")
             }
             // The error itself says what was expected.
-            Self::Budget(_) | Self::Stage(_) => None,
+            Self::Budget(_) | Self::Stage(_) | Self::Age(_) => None,
         }
     }
 }
@@ -113,6 +120,26 @@ pub fn cluster_url(name: &str) -> Result<String, ConfigError> {
         other => return Err(ConfigError::Cluster(other.to_owned())),
     };
     Ok(url.to_owned())
+}
+
+/// A length of time: a whole number of seconds (`90s`), minutes, hours or days (`30d`).
+///
+/// # Errors
+/// [`ConfigError::Age`] if it is none.
+pub fn parse_age(text: &str) -> Result<Duration, ConfigError> {
+    let fail = || ConfigError::Age(text.to_owned());
+    let units = [('s', 1), ('m', 60), ('h', 3_600), ('d', 86_400)];
+    let (unit, seconds) = units.into_iter().find(|(unit, _)| text.ends_with(*unit)).ok_or_else(fail)?;
+    let number = text.trim_end_matches(unit);
+    // `u64` itself would take a sign.
+    if number.is_empty()
+        || !number.bytes().all(|byte| byte.is_ascii_digit())
+        || number.len() + 1 != text.len()
+    {
+        return Err(fail());
+    }
+    let number: u64 = number.parse().map_err(|_| fail())?;
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(fail)
 }
 
 /// What Solana's command-line tools are configured with.
@@ -187,6 +214,26 @@ fn home() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_length_of_time_is_a_number_and_a_unit() {
+        assert_eq!(parse_age("90s").unwrap(), Duration::from_secs(90));
+        assert_eq!(parse_age("30d").unwrap(), Duration::from_secs(30 * 86_400));
+        for wrong in [
+            "",
+            "d",
+            "30",
+            "-1d",
+            "+1d",
+            "1.5h",
+            "1dd",
+            "30 d",
+            "99999999999999999999s",
+            "9999999999999999999d",
+        ] {
+            assert!(matches!(parse_age(wrong), Err(ConfigError::Age(text)) if text == wrong), "{wrong}");
+        }
+    }
 
     #[test]
     fn clusters_by_moniker_letter_and_url() {

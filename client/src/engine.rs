@@ -12,6 +12,7 @@ mod error;
 mod event;
 mod facts;
 mod queues;
+mod retention;
 mod round;
 mod scheduler;
 mod settings;
@@ -157,6 +158,9 @@ impl<C: Chain> Committor<C> {
         let task = Scheduler::new(runner.clone(), scheduler.clone(), tasks.clone(), cancelled.clone());
         tasks.spawn(task.run(messages));
         tasks.spawn(upkeep_of_tables(runner.clone(), cancelled.clone()));
+        if let Some(keep) = settings.keep {
+            tasks.spawn(retention::run(runner.store.clone(), keep, cancelled.clone()));
+        }
         // The scheduler ends only when it is cancelled.
         let _ = scheduler.send(Message::Submit { bundles: unfinished, done: None });
         Ok(Self { inner: Arc::new(Inner { runner, scheduler, tasks, closing, cancelled, _lock: lock }) })

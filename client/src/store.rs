@@ -1,27 +1,59 @@
 //! What is durable: changesets, their outcomes, and every transaction that was signed for them. The only module with SQL.
 //!
-//! One writer thread runs what is waiting in one SQLite transaction (group commit): a call returns once its change is on
-//! disk. Reads have connections of their own.
+//! One writer thread runs what is waiting in one transaction (group commit): a call returns once its change is committed.
+//! Reads have connections of their own. Statements know the database only by the traits of `sql`.
+//!
+//! # What is durable when
+//!
+//! Every change survives the end of the process from the moment in which its call returns. A power cut, or a machine that
+//! stops, is another matter: surviving it takes a sync, which is most of what a small change costs.
+//!
+//! | change | survives a power cut | what a power cut before that costs |
+//! |---|---|---|
+//! | [`Store::accept`] | at once | the caller was told that it is durable |
+//! | [`Store::signed`] | at once | a transaction could land that nobody knows of |
+//! | [`Store::finalize`] | at once | the caller was told that it will be applied |
+//! | [`Store::end`] as failed, [`Store::supersede`] | at once | the chain does not know of it: a bundle whose caller was told that it will not land could land |
+//! | [`Store::end`] otherwise | within a second | the chain knows: the next start finds the bundle landed, or staged |
+//! | [`Store::decide`] | with the first `signed` of the plan | the bundle is planned anew; nothing of the plan was sent |
+//! | [`Store::settled`], [`Store::cost`] | within a second | the chain is asked again; what a transaction cost may stay unknown |
+//! | [`Store::verified`] | within a second | the account has to be read back again |
+//! | [`Store::prune`] | within a second | what was pruned is there again, and pruned again |
+//! | [`Store::table_planned`], [`Store::table_signed`] | at once | a table could hold rent that nobody knows of |
+//! | [`Store::reserve_keys`], [`Store::release_keys`] under a name | at once | the caller was told that it is done |
+//! | the same for a bundle, [`Store::release_ended`] | within a second | the bundle reserves anew before it signs; what has ended is released at the next start |
+//! | [`Store::table_closing`] | at once; with `unless_used` within a second | the caller was told; upkeep marks it again |
+//! | [`Store::table_settled`], [`Store::tables_seen`], [`Store::table_discovered`] | within a second | the chain is asked again |
+//!
+//! One log holds all changes in their order: a sync makes every earlier change durable too, and what a power cut takes is
+//! always the end of the log. So a group with one change that has to survive makes all changes of the group survive, and
+//! a store never has a change without those before it.
 
 mod action;
 mod error;
+mod find;
 mod migrations;
 mod read;
 mod reader;
 mod report;
+mod retention;
+mod sql;
+mod sqlite;
 mod tables;
 mod write;
 mod writer;
 
 use std::{path::Path, sync::Arc};
 
-use rusqlite::Connection;
 use solana_address::Address;
 use solana_signature::Signature;
 
-pub use error::StoreError;
-use reader::Readers;
+pub use error::{DatabaseError, StoreError};
+pub use find::{BundleFilter, Totals};
+use reader::{READERS, Readers};
 pub use report::{BundleReport, ChangesetReport, ChangesetSummary, CommitReport, StepReport};
+pub use retention::Pruned;
+use sql::{Durability, Sql};
 pub use tables::{SeenTable, StoredTable, TableTransaction};
 use writer::Writer;
 
@@ -190,15 +222,11 @@ impl Store {
     /// [`StoreError`] if the file can't be opened, is another application's, or comes from a newer version; it is left
     /// untouched then.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let open = |source| StoreError::Open { path: path.to_owned(), source };
-        let mut connection = Connection::open(path).map_err(open)?;
-        connection.execute_batch("PRAGMA busy_timeout = 5000; PRAGMA foreign_keys = ON;").map_err(open)?;
-        // Before the first pragma that writes: what is not ours must stay as it is.
-        let version = migrations::version(&connection, path)?;
-        connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;").map_err(open)?;
-        migrations::run(&mut connection, version, path)?;
-        let readers = Arc::new(Readers::start(path)?);
-        Ok(Self { readers, writer: Arc::new(Writer::start(connection)?) })
+        let name: Arc<str> = sqlite::name(path).into();
+        let writing = sqlite::open(path)?;
+        let reading = (0..READERS).map(|_| Ok(Box::new(sqlite::reading(path)?) as Box<dyn Sql + Send>));
+        let readers = Readers::start(reading.collect::<Result<_, StoreError>>()?, name.clone())?;
+        Ok(Self { readers: Arc::new(readers), writer: Arc::new(Writer::start(Box::new(writing), name)?) })
     }
 
     /// Makes a changeset durable. Each commit gets its id here. Bundles that were refused are recorded as failed, and are
@@ -211,7 +239,7 @@ impl Store {
         changeset: Changeset,
         refused: Vec<Refusal>,
     ) -> Result<(ChangesetId, Vec<QueuedBundle>), StoreError> {
-        self.writer.run(ACCEPT, move |sql| write::accept(sql, &changeset, &refused)).await
+        self.writer.run(ACCEPT, Durability::Power, move |sql| write::accept(sql, &changeset, &refused)).await
     }
 
     /// As [`Self::accept`], and calls `then` once the changeset is on disk: calls come one after the other, in the order of
@@ -230,7 +258,9 @@ impl Store {
             // A caller that went away does not want to know.
             let _ = reply.send(accepted.map(|(changeset, bundles)| then(changeset, bundles)));
         };
-        self.writer.run_then(ACCEPT, move |sql| write::accept(sql, &changeset, &refused), tell).await?;
+        self.writer
+            .run_then(ACCEPT, Durability::Power, move |sql| write::accept(sql, &changeset, &refused), tell)
+            .await?;
         answer.await.map_err(|_| StoreError::Closed { doing: ACCEPT })?
     }
 
@@ -274,7 +304,9 @@ impl Store {
     /// [`StoreError::OtherSession`] if an account was delegated anew since the first plan; [`StoreError`] if it could not
     /// be written, or the bundle has ended.
     pub async fn decide(&self, key: BundleKey, decisions: Vec<CommitDecision>) -> Result<(), StoreError> {
-        self.writer.run("record a plan", move |sql| write::decide(sql, key, &decisions)).await
+        self.writer
+            .run("record a plan", Durability::Process, move |sql| write::decide(sql, key, &decisions))
+            .await
     }
 
     /// Records transactions before they are sent; one of [`Stage::Commit`] moves the bundles that it serves on.
@@ -282,7 +314,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if they could not be written, or a bundle has ended.
     pub async fn signed(&self, transactions: Vec<NewTransaction>) -> Result<(), StoreError> {
-        self.writer.run("record transactions", move |sql| write::signed(sql, &transactions)).await
+        self.writer
+            .run("record transactions", Durability::Power, move |sql| write::signed(sql, &transactions))
+            .await
     }
 
     /// Records that what a bundle staged is to be applied.
@@ -290,7 +324,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the bundle is not staged, or it could not be written.
     pub async fn finalize(&self, key: BundleKey) -> Result<QueuedBundle, StoreError> {
-        self.writer.run("record that a bundle is finalized", move |sql| write::finalize(sql, key)).await
+        self.writer
+            .run("record that a bundle is finalized", Durability::Power, move |sql| write::finalize(sql, key))
+            .await
     }
 
     /// Records that a bundle that was never sent gives way to a newer one.
@@ -298,7 +334,11 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the bundle has been worked on, or it could not be written.
     pub async fn supersede(&self, key: BundleKey, by: BundleKey) -> Result<(), StoreError> {
-        self.writer.run("record that a bundle gave way", move |sql| write::supersede(sql, key, by)).await
+        self.writer
+            .run("record that a bundle gave way", Durability::Power, move |sql| {
+                write::supersede(sql, key, by)
+            })
+            .await
     }
 
     /// Records what became of a transaction.
@@ -306,7 +346,11 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if it could not be written.
     pub async fn settled(&self, signature: Signature, outcome: TransactionOutcome) -> Result<(), StoreError> {
-        self.writer.run("record an outcome", move |sql| write::settled(sql, signature, &outcome)).await
+        self.writer
+            .run("record an outcome", Durability::Process, move |sql| {
+                write::settled(sql, signature, &outcome)
+            })
+            .await
     }
 
     /// Records what a landed transaction cost.
@@ -319,7 +363,11 @@ impl Store {
         compute_units: u64,
         fee: Lamports,
     ) -> Result<(), StoreError> {
-        self.writer.run("record a cost", move |sql| write::cost(sql, signature, compute_units, fee)).await
+        self.writer
+            .run("record a cost", Durability::Process, move |sql| {
+                write::cost(sql, signature, compute_units, fee)
+            })
+            .await
     }
 
     /// The landed transactions of a bundle of which it is not known what they cost.
@@ -335,7 +383,12 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if it could not be written, or the bundle has ended already.
     pub async fn end(&self, key: BundleKey, end: BundleEnd) -> Result<(), StoreError> {
-        self.writer.run("record the end of a bundle", move |sql| write::end(sql, key, &end)).await
+        let durability = match &end {
+            // The chain can't tell, and somebody has been told.
+            BundleEnd::Failed(_) => Durability::Power,
+            BundleEnd::Staged(_) | BundleEnd::Postponed(_) | BundleEnd::Landed(_) => Durability::Process,
+        };
+        self.writer.run("record the end of a bundle", durability, move |sql| write::end(sql, key, &end)).await
     }
 
     /// The transactions of a stage of a bundle that are not known to have failed, the newest first.
@@ -355,7 +408,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if it could not be written.
     pub async fn verified(&self, key: BundleKey, account: Address) -> Result<(), StoreError> {
-        self.writer.run("record a verification", move |sql| write::verified(sql, key, &account)).await
+        self.writer
+            .run("record a verification", Durability::Process, move |sql| write::verified(sql, key, &account))
+            .await
     }
 
     /// Everything about one changeset; about the newest if none is named.

@@ -27,7 +27,8 @@ use world::{ASSETS, Localnet, World, json};
 fn help_is_what_it_was() {
     let world = World::new();
     assert_snapshot!("help", world.show(&["--help"]));
-    for command in ["commit", "finalize", "status", "resume", "tables", "localnet", "demo", "bench"] {
+    let commands = ["commit", "finalize", "status", "resume", "tables", "prune", "localnet", "demo", "bench"];
+    for command in commands {
         assert_snapshot!(format!("help_{command}"), world.show(&[command, "--help"]));
     }
     assert_snapshot!("help_bench_in_flight", world.show(&["bench", "in-flight", "--help"]));
@@ -53,7 +54,7 @@ fn what_is_wrong_with_the_command_line_or_a_file_is_said_before_anything_is_done
     std::fs::create_dir_all(world.path(".config/solana")).unwrap();
     world.write(".config/solana/id.json", &format!("{keypair:?}"));
     let mut shown = String::new();
-    let cases: [&[&str]; 15] = [
+    let cases: [&[&str]; 17] = [
         &["comit"],
         &["commit"],
         &["commit", "none.json"],
@@ -69,6 +70,8 @@ fn what_is_wrong_with_the_command_line_or_a_file_is_said_before_anything_is_done
         &["commit", ASSETS, "--config", "none.yml"],
         &["demo", "--url", "devnet"],
         &["localnet", "--fee-payer", "id.json"],
+        &["status", "--status", "lost"],
+        &["prune", "--older-than", "a month"],
     ];
     for args in cases {
         let args: Vec<&str> = args.to_vec();
@@ -123,6 +126,25 @@ fn the_demo_commits_real_states_and_status_shows_the_same() {
     assert_eq!(json(&world.run(&["status", "--output", "json"])), report);
     assert_eq!(json(&world.run(&["status", "--changeset", "1", "--output", "json"])), report);
 
+    // The same by other ways, and what is no part of it.
+    let vault = accounts[1]["pubkey"].as_str().unwrap();
+    let ask = |args: &[&str]| json(&world.run(&[&["status", "--output", "json"], args].concat()));
+    let found = &ask(&["--account", vault])["bundles"][0];
+    assert_eq!((&found["changeset"], &found["status"]), (&report["changeset"], &Value::from("landed")));
+    assert_eq!(found["accounts"][1], {
+        let mut account = accounts[1].clone();
+        account.as_object_mut().unwrap().retain(|key, _| key != "bundle" && key != "status");
+        account
+    });
+    assert_eq!(
+        ask(&["--status", "landed"])["bundles"].as_array().unwrap().len(),
+        report["bundles"].as_array().unwrap().len()
+    );
+    assert_eq!(ask(&["--status", "failed"])["bundles"], Value::Array(vec![]));
+    assert_eq!(ask(&["--older-than", "1h"])["bundles"], Value::Array(vec![]));
+    let totals = ask(&["--totals"]);
+    assert_eq!((&totals["changesets"], &totals["commits"]), (&Value::from(1), &Value::from(6)));
+
     insta::with_settings!({filters => vec![
         (r"[1-9A-HJ-NP-Za-km-z]{80,90}", "SIGNATURE"),
         (r" [1-9A-HJ-NP-Za-km-z]{8}…", " SIGNATU…"),
@@ -136,7 +158,11 @@ fn the_demo_commits_real_states_and_status_shows_the_same() {
     ]}, {
         assert_snapshot!("status", world.show(&["status"]));
         assert_snapshot!("status_all", world.show(&["status", "--all"]));
+        assert_snapshot!("status_account", world.show(&["status", "--account", vault]));
     });
+    let pruned = json(&world.run(&["prune", "--older-than", "0s", "--output", "json"]));
+    assert_eq!(pruned["changesets"], 1);
+    assert_eq!(ask(&["--totals"])["bundles"]["landed"], 0);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::{path::Path, str::FromStr};
 
 use serde::Deserialize;
 
-use super::ConfigError;
+use super::{ConfigError, parse_age};
 use crate::{
     engine::EngineSettings,
     types::{ComputeLimit, PriorityFee, Stage, TransactionVersion},
@@ -21,6 +21,7 @@ use crate::{
 /// attempts = 5                     # tries after errors that may pass
 /// coalesce = false                 # whether a bundle that waits gives way to a newer one of its accounts
 /// share_transactions = true        # whether small bundles of a changeset share transactions
+/// keep = "30d"                     # how long changesets that have ended are kept; by default for ever
 ///
 /// [commit]                         # likewise [prepare], [finalize] and [cleanup]
 /// compute = "table"                # or "simulate", or a number of compute units, in quotes
@@ -59,6 +60,8 @@ pub struct EngineOptions {
     pub coalesce: Option<bool>,
     /// See [`EngineSettings::share_transactions`].
     pub share_transactions: Option<bool>,
+    /// See [`EngineSettings::keep`].
+    pub keep: Option<String>,
     /// Limits and fees of what creates, writes and seals buffers.
     #[serde(default)]
     pub prepare: BudgetOptions,
@@ -131,6 +134,9 @@ impl EngineOptions {
         let refuse = |reason: String| ConfigError::Settings { path: path.to_owned(), reason };
         let options: Self =
             toml::from_str(&text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
+        if let Some(text) = &options.keep {
+            parse_age(text).map_err(|error| refuse(format!("`keep`: {error}")))?;
+        }
         let zero = [
             ("bundles_in_flight", options.bundles_in_flight == Some(0)),
             ("transactions_in_flight", options.transactions_in_flight == Some(0)),
@@ -166,7 +172,7 @@ impl EngineOptions {
     /// Puts what is there into `settings`.
     ///
     /// # Errors
-    /// [`ConfigError::Budget`] if a limit or a fee is none.
+    /// [`ConfigError::Budget`] if a limit or a fee is none, [`ConfigError::Age`] if a length of time is none.
     pub fn apply(&self, settings: &mut EngineSettings) -> Result<(), ConfigError> {
         settings.version = self.transaction_version.or(settings.version);
         let numbers = [
@@ -179,6 +185,9 @@ impl EngineOptions {
         settings.attempts = self.attempts.unwrap_or(settings.attempts);
         settings.coalesce = self.coalesce.unwrap_or(settings.coalesce);
         settings.share_transactions = self.share_transactions.unwrap_or(settings.share_transactions);
+        if let Some(text) = &self.keep {
+            settings.keep = Some(parse_age(text)?);
+        }
         for stage in Stage::ALL {
             let (option, budget) = (self.budget(stage), settings.budgets.of_mut(stage));
             if let Some(text) = &option.compute {
@@ -242,6 +251,7 @@ mod tests {
                 "[cleanup]\npriority_fee = \"p101:1\"",
                 "`priority_fee` of [cleanup]: `p101:1` is no priority fee",
             ),
+            ("keep = \"a month\"", "`keep`: `a month` is no length of time"),
             ("transaction_version = \"v2\"", "unknown variant `v2`"),
             ("attempts = -1", "invalid value"),
             ("bundles_in_flight = 0", "`bundles_in_flight` is 0"),

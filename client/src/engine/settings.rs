@@ -33,6 +33,8 @@ pub struct EngineSettings {
     pub tables: TableSettings,
     /// Whether to ask for what each transaction cost: one more request per transaction.
     pub record_costs: bool,
+    /// How long changesets that have ended are kept, with their states; by default for ever.
+    pub keep: Option<Duration>,
 }
 
 impl Default for EngineSettings {
@@ -48,6 +50,7 @@ impl Default for EngineSettings {
             share_transactions: true,
             tables: TableSettings::default(),
             record_costs: true,
+            keep: None,
         }
     }
 }

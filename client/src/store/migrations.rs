@@ -4,16 +4,17 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use super::StoreError;
+use super::{StoreError, sqlite::name};
 
 /// Marks a file as a store of this program: `CMTR`.
 const APPLICATION_ID: i64 = 0x434d_5452;
 
 /// The migrations, in order. Immutable: a change of schema is a new file.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("../../../migrations/sqlite/0001_initial.sql"),
     include_str!("../../../migrations/sqlite/0002_modes_and_buffers.sql"),
     include_str!("../../../migrations/sqlite/0003_lookup_tables.sql"),
+    include_str!("../../../migrations/sqlite/0004_questions_and_retention.sql"),
 ];
 
 /// The schema version of a file; 0 if it is new.
@@ -23,16 +24,16 @@ const MIGRATIONS: [&str; 3] = [
 pub(super) fn version(connection: &Connection, path: &Path) -> Result<i64, StoreError> {
     let known = MIGRATIONS.len() as i64;
     let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    let open = |source| StoreError::Open { path: path.to_owned(), source };
+    let open = |source: rusqlite::Error| StoreError::Open { store: name(path), source: source.into() };
     let application = number("PRAGMA application_id").map_err(open)?;
     let found = number("PRAGMA user_version").map_err(open)?;
     let tables = number("SELECT count(*) FROM sqlite_schema").map_err(open)?;
     let is_new = application == 0 && found == 0 && tables == 0;
     if !is_new && application != APPLICATION_ID {
-        return Err(StoreError::Foreign { path: path.to_owned() });
+        return Err(StoreError::Foreign { store: name(path) });
     }
     if found > known {
-        return Err(StoreError::Newer { path: path.to_owned(), found, known });
+        return Err(StoreError::Newer { store: name(path), found, known });
     }
     Ok(found)
 }
@@ -41,9 +42,9 @@ pub(super) fn version(connection: &Connection, path: &Path) -> Result<i64, Store
 pub(super) fn run(connection: &mut Connection, version: i64, path: &Path) -> Result<(), StoreError> {
     for (version, migration) in (1..).zip(MIGRATIONS).skip(version.max(0) as usize) {
         migrate(connection, version, migration).map_err(|source| StoreError::Migrate {
-            path: path.to_owned(),
+            store: name(path),
             version,
-            source,
+            source: source.into(),
         })?;
     }
     Ok(())

@@ -2,30 +2,38 @@
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
 use solana_address::Address;
 use solana_signature::Signature;
 
-use super::{LandedState, OpenTransaction, QueuedBundle, StoreError, StoredBundle, StoredCommit, action};
+use super::{
+    LandedState, OpenTransaction, QueuedBundle, StoreError, StoredBundle, StoredCommit, action,
+    sql::{Row, Sql, params},
+};
 use crate::types::{
     BundleId, BundleKey, BundleStatus, ChangesetId, CommitId, CommitMode, Nonce, Stage, UnknownMode,
     UnknownStatus,
 };
 
-pub(super) fn unfinished(sql: &Connection) -> Result<Vec<QueuedBundle>, StoreError> {
-    let keys = "SELECT id FROM bundles
-                WHERE status IN ('accepted', 'preparing', 'committing', 'finalizing') ORDER BY id";
-    queued_all(sql, keys)
+/// Bundles that are to be worked on; the words are those of the index `unfinished_bundles`.
+pub(super) const UNFINISHED: &str = "SELECT id FROM bundles
+     WHERE status IN ('accepted', 'preparing', 'committing', 'finalizing') ORDER BY id";
+pub(super) const STAGED: &str = "SELECT id FROM bundles WHERE status = 'staged' ORDER BY id";
+pub(super) const LAST_LANDED: &str = "SELECT session, nonce, commit_id, state
+     FROM commits JOIN bundles ON bundles.id = bundle JOIN commit_values ON commit_row = commits.id
+     WHERE account = ?1 AND status = 'landed' AND nonce IS NOT NULL
+     ORDER BY commits.id DESC LIMIT 1";
+
+pub(super) fn unfinished(sql: &dyn Sql) -> Result<Vec<QueuedBundle>, StoreError> {
+    queued_all(sql, UNFINISHED)
 }
 
-pub(super) fn staged(sql: &Connection) -> Result<Vec<QueuedBundle>, StoreError> {
-    queued_all(sql, "SELECT id FROM bundles WHERE status = 'staged' ORDER BY id")
+pub(super) fn staged(sql: &dyn Sql) -> Result<Vec<QueuedBundle>, StoreError> {
+    queued_all(sql, STAGED)
 }
 
-fn queued_all(sql: &Connection, keys: &str) -> Result<Vec<QueuedBundle>, StoreError> {
-    let mut statement = sql.prepare_cached(keys)?;
-    let keys = statement.query_map([], |row| row.get::<_, i64>(0))?;
-    keys.map(|key| queued(sql, BundleKey(key? as u64))).collect()
+fn queued_all(sql: &dyn Sql, keys: &str) -> Result<Vec<QueuedBundle>, StoreError> {
+    let keys = sql.query(keys, &[])?;
+    keys.iter().map(|row| queued(sql, BundleKey(row.number(0)?))).collect()
 }
 
 /// What stands in a bundle's own row.
@@ -37,125 +45,106 @@ struct BundleRow {
     actions: Option<Vec<u8>>,
 }
 
-fn bundle_row(sql: &Connection, key: BundleKey) -> Result<BundleRow, StoreError> {
-    let row = sql
-        .prepare_cached("SELECT changeset, bundle_id, mode, status, actions FROM bundles WHERE id = ?1")?
-        .query_row([key.0 as i64], |row| {
-            Ok((
-                row.get::<_, i64>(0)?,
-                row.get::<_, i64>(1)?,
-                row.get::<_, String>(2)?,
-                row.get::<_, String>(3)?,
-                row.get(4)?,
-            ))
-        })
-        .optional()?;
-    let (changeset, id, mode, status, actions) = row.ok_or(StoreError::NoBundle(key))?;
+fn bundle_row(sql: &dyn Sql, key: BundleKey) -> Result<BundleRow, StoreError> {
+    let row = sql.first(
+        "SELECT changeset, bundle_id, mode, status, actions FROM bundles WHERE id = ?1",
+        params![key.0],
+    )?;
+    let mut row = row.ok_or(StoreError::NoBundle(key))?;
     Ok(BundleRow {
-        changeset: ChangesetId(changeset as u64),
-        id: BundleId(id as u64),
-        mode: parse_mode(&mode)?,
-        status: parse_status(&status)?,
-        actions,
+        changeset: ChangesetId(row.number(0)?),
+        id: BundleId(row.number(1)?),
+        mode: parse_mode(&row.text(2)?)?,
+        status: parse_status(&row.text(3)?)?,
+        actions: row.take_bytes(4)?,
     })
 }
 
-pub(super) fn queued(sql: &Connection, key: BundleKey) -> Result<QueuedBundle, StoreError> {
+pub(super) fn queued(sql: &dyn Sql, key: BundleKey) -> Result<QueuedBundle, StoreError> {
     let BundleRow { changeset, id, mode, status, actions } = bundle_row(sql, key)?;
-    let mut statement =
-        sql.prepare_cached("SELECT account, state_len FROM commits WHERE bundle = ?1 ORDER BY position")?;
-    let rows =
-        statement.query_map([key.0 as i64], |row| Ok((address(row, 0)?, row.get::<_, i64>(1)? as u64)))?;
-    let (mut accounts, mut state_bytes) = (Vec::new(), 0);
+    let rows = sql.query(
+        "SELECT account, state_len FROM commits WHERE bundle = ?1 ORDER BY position",
+        params![key.0],
+    )?;
+    let (mut accounts, mut state_bytes) = (Vec::with_capacity(rows.len()), 0);
     for row in rows {
-        let (account, len) = row?;
-        accounts.push(account?);
-        state_bytes += len;
+        accounts.push(row.address(0)?);
+        state_bytes += row.number(1)?;
     }
     let is_plain = mode == CommitMode::Finalize && actions.is_none();
     Ok(QueuedBundle { key, changeset, id, status, accounts, state_bytes, is_plain })
 }
 
-pub(super) fn bundle(sql: &Connection, key: BundleKey) -> Result<StoredBundle, StoreError> {
+pub(super) fn bundle(sql: &dyn Sql, key: BundleKey) -> Result<StoredBundle, StoreError> {
     let BundleRow { changeset, id, mode, status, actions } = bundle_row(sql, key)?;
-    let mut statement = sql.prepare_cached(
+    let rows = sql.query(
         "SELECT account, commit_id, state FROM commits JOIN commit_values ON commit_row = commits.id
          WHERE bundle = ?1 ORDER BY position",
+        params![key.0],
     )?;
-    let rows = statement.query_map([key.0 as i64], |row| {
-        Ok((address(row, 0)?, row.get::<_, i64>(1)?, row.get::<_, Vec<u8>>(2)?))
-    })?;
-    let commits = rows.map(|row| {
-        let (account, commit_id, state) = row?;
-        Ok(StoredCommit { account: account?, commit_id: CommitId(commit_id as u64), state: Arc::from(state) })
+    let commits = rows.into_iter().map(|mut row| {
+        let (account, commit_id) = (row.address(0)?, CommitId(row.number(1)?));
+        Ok(StoredCommit { account, commit_id, state: state(&mut row, 2)? })
     });
     let commits = commits.collect::<Result<_, StoreError>>()?;
     Ok(StoredBundle { key, changeset, id, mode, status, commits, actions: action::decode(actions)? })
 }
 
-pub(super) fn last_landed(sql: &Connection, account: &Address) -> Result<Option<LandedState>, StoreError> {
-    let row = sql
-        .prepare_cached(
-            "SELECT session, nonce, commit_id, state
-             FROM commits JOIN bundles ON bundles.id = bundle JOIN commit_values ON commit_row = commits.id
-             WHERE account = ?1 AND status = 'landed' AND nonce IS NOT NULL
-             ORDER BY commits.id DESC LIMIT 1",
-        )?
-        .query_row([account.as_ref()], |row| {
-            let number = |column| row.get::<_, i64>(column).map(|number| number as u64);
-            let (session, nonce, commit_id) = (number(0)?, Nonce(number(1)?), CommitId(number(2)?));
-            Ok(LandedState { session, nonce, commit_id, state: Arc::from(row.get::<_, Vec<u8>>(3)?) })
-        });
-    Ok(row.optional()?)
+fn state(row: &mut Row, column: usize) -> Result<Arc<[u8]>, StoreError> {
+    let bytes = row.take_bytes(column)?;
+    bytes.map(Arc::from).ok_or_else(|| StoreError::Corrupt { what: "a state", found: "nothing".to_owned() })
 }
 
-pub(super) fn buffers(sql: &Connection, key: BundleKey) -> Result<Vec<(usize, Address)>, StoreError> {
-    let mut statement = sql.prepare_cached(
+pub(super) fn last_landed(sql: &dyn Sql, account: &Address) -> Result<Option<LandedState>, StoreError> {
+    let Some(mut row) = sql.first(LAST_LANDED, params![account])? else { return Ok(None) };
+    Ok(Some(LandedState {
+        session: row.number(0)?,
+        nonce: Nonce(row.number(1)?),
+        commit_id: CommitId(row.number(2)?),
+        state: state(&mut row, 3)?,
+    }))
+}
+
+pub(super) fn buffers(sql: &dyn Sql, key: BundleKey) -> Result<Vec<(usize, Address)>, StoreError> {
+    let rows = sql.query(
         "SELECT position, address FROM buffers JOIN commits ON commits.id = commit_row
          WHERE bundle = ?1 ORDER BY position, address",
+        params![key.0],
     )?;
-    let rows =
-        statement.query_map([key.0 as i64], |row| Ok((row.get::<_, i64>(0)? as usize, address(row, 1)?)))?;
-    rows.map(|row| row.map_err(StoreError::from).and_then(|(position, address)| Ok((position, address?))))
-        .collect()
+    rows.iter().map(|row| Ok((row.int(0)? as usize, row.address(1)?))).collect()
 }
 
+pub(super) const OPEN_TRANSACTIONS: &str =
+    "SELECT signature, last_valid_block_height, status FROM transactions
+     WHERE stage = ?2 AND status <> 'failed' AND id IN (
+         SELECT transaction_row FROM transaction_commits JOIN commits ON commits.id = commit_row
+         WHERE bundle = ?1)
+     ORDER BY id DESC";
+
 pub(super) fn open_transactions(
-    sql: &Connection,
+    sql: &dyn Sql,
     key: BundleKey,
     stage: Stage,
 ) -> Result<Vec<OpenTransaction>, StoreError> {
-    let mut statement = sql.prepare_cached(
-        "SELECT signature, last_valid_block_height, status = 'signed' FROM transactions
-         WHERE stage = ?2 AND status <> 'failed' AND id IN (
-             SELECT transaction_row FROM transaction_commits JOIN commits ON commits.id = commit_row
-             WHERE bundle = ?1)
-         ORDER BY id DESC",
-    )?;
-    let rows = statement.query_map(params![key.0 as i64, stage.as_str()], |row| {
-        Ok((signature(row, 0)?, row.get::<_, i64>(1)?, row.get(2)?))
-    })?;
-    let open = rows.map(|row| {
-        let (signature, last_valid_block_height, unknown) = row?;
-        let last_valid_block_height = last_valid_block_height as u64;
-        Ok(OpenTransaction { signature: signature?, last_valid_block_height, unknown })
+    let rows = sql.query(OPEN_TRANSACTIONS, params![key.0, stage.as_str()])?;
+    let open = rows.iter().map(|row| {
+        let (signature, last_valid_block_height) = (row.signature(0)?, row.number(1)?);
+        Ok(OpenTransaction { signature, last_valid_block_height, unknown: row.text(2)? == "signed" })
     });
     open.collect()
 }
 
-pub(super) fn without_cost(sql: &Connection, key: BundleKey) -> Result<Vec<Signature>, StoreError> {
-    let mut statement = sql.prepare_cached(
-        "SELECT signature FROM transactions
-         WHERE status = 'landed' AND compute_units IS NULL AND id IN (
-             SELECT transaction_row FROM transaction_commits JOIN commits ON commits.id = commit_row
-             WHERE bundle = ?1)
-         ORDER BY id",
-    )?;
-    let rows = statement.query_map([key.0 as i64], |row| signature(row, 0))?;
-    rows.map(|row| row?).collect()
+pub(super) const WITHOUT_COST: &str = "SELECT signature FROM transactions
+     WHERE status = 'landed' AND compute_units IS NULL AND id IN (
+         SELECT transaction_row FROM transaction_commits JOIN commits ON commits.id = commit_row
+         WHERE bundle = ?1)
+     ORDER BY id";
+
+pub(super) fn without_cost(sql: &dyn Sql, key: BundleKey) -> Result<Vec<Signature>, StoreError> {
+    sql.query(WITHOUT_COST, params![key.0])?.iter().map(|row| row.signature(0)).collect()
 }
 
-pub(super) fn mode(sql: &Connection, key: BundleKey) -> Result<CommitMode, StoreError> {
+pub(super) fn mode(sql: &dyn Sql, key: BundleKey) -> Result<CommitMode, StoreError> {
     bundle_row(sql, key).map(|row| row.mode)
 }
 
@@ -165,16 +154,4 @@ fn parse_mode(text: &str) -> Result<CommitMode, StoreError> {
 
 pub(super) fn parse_status(text: &str) -> Result<BundleStatus, StoreError> {
     text.parse().map_err(|UnknownStatus(found)| StoreError::Corrupt { what: "a status", found })
-}
-
-pub(super) fn address(row: &Row, column: usize) -> rusqlite::Result<Result<Address, StoreError>> {
-    let bytes: Vec<u8> = row.get(column)?;
-    Ok(Address::try_from(bytes.as_slice())
-        .map_err(|_| StoreError::Corrupt { what: "an address", found: format!("{} bytes", bytes.len()) }))
-}
-
-pub(super) fn signature(row: &Row, column: usize) -> rusqlite::Result<Result<Signature, StoreError>> {
-    let bytes: Vec<u8> = row.get(column)?;
-    Ok(Signature::try_from(bytes.as_slice())
-        .map_err(|_| StoreError::Corrupt { what: "a signature", found: format!("{} bytes", bytes.len()) }))
 }

@@ -1,12 +1,12 @@
 //! Reads that people make.
 
-use rusqlite::{Connection, OptionalExtension, params};
 use serde::Serialize;
 use solana_address::Address;
 
 use super::{
     StoreError,
-    read::{address, parse_status, signature},
+    read::parse_status,
+    sql::{Row, Sql, params},
 };
 use crate::types::{BundleId, BundleKey, BundleStatus, ChangesetId, Lamports, Nonce};
 
@@ -46,6 +46,12 @@ pub struct BundleReport {
     /// Its key in the store.
     #[serde(skip)]
     pub key: BundleKey,
+    /// Its changeset.
+    #[serde(skip)]
+    pub changeset: ChangesetId,
+    /// When it moved last, in milliseconds since 1970.
+    #[serde(skip)]
+    pub updated_at_ms: i64,
     /// The caller's id.
     pub bundle: BundleId,
     /// How far it goes: `finalize`, `stage` or `undelegate`.
@@ -105,144 +111,135 @@ pub struct CommitReport {
     pub verified: bool,
 }
 
-pub(super) fn changesets(sql: &Connection, limit: u32) -> Result<Vec<ChangesetSummary>, StoreError> {
-    let mut statement = sql.prepare_cached(
-        "SELECT changesets.id, created_at_ms, count(bundles.id),
-                count(*) FILTER (WHERE status = 'landed'), count(*) FILTER (WHERE status = 'failed'),
-                count(*) FILTER (WHERE status = 'staged'), count(*) FILTER (WHERE status = 'superseded')
-         FROM (SELECT * FROM changesets ORDER BY id DESC LIMIT ?1) AS changesets
-         LEFT JOIN bundles ON changeset = changesets.id
-         GROUP BY changesets.id ORDER BY changesets.id DESC",
-    )?;
-    let rows = statement.query_map([limit], |row| {
+pub(super) const CHANGESETS: &str = "SELECT id, created_at_ms FROM changesets ORDER BY id DESC LIMIT ?1";
+pub(super) const COUNTS: &str =
+    "SELECT changeset, status, bundles FROM changeset_counts WHERE changeset = ?1";
+pub(super) const HISTORY: &str = "SELECT bundle FROM commits WHERE account = ?1 ORDER BY id DESC LIMIT ?2";
+pub(super) const BUNDLE_COSTS: &str = "SELECT count(*), CAST(coalesce(sum(compute_units), 0) AS BIGINT),
+            CAST(coalesce(sum(fee_lamports), 0) AS BIGINT)
+     FROM transactions WHERE status = 'landed' AND id IN (
+         SELECT transaction_row FROM transaction_commits JOIN commits ON commits.id = commit_row
+         WHERE bundle = ?1)";
+pub(super) const COMMIT_COSTS: &str =
+    "SELECT signature, coalesce(compute_units, 0), coalesce(fee_lamports, 0)
+     FROM transaction_commits JOIN transactions ON id = transaction_row
+     WHERE commit_row = ?1 AND status = 'landed' ORDER BY transaction_row";
+
+pub(super) fn changesets(sql: &dyn Sql, limit: u32) -> Result<Vec<ChangesetSummary>, StoreError> {
+    let rows = sql.query(CHANGESETS, params![i64::from(limit)])?;
+    let ids: Vec<_> =
+        rows.iter().map(|row| Ok(vec![row.int(0)?.into()])).collect::<Result<_, StoreError>>()?;
+    let summary = |row: &Row| {
+        let (changeset, created_at_ms) = (ChangesetId(row.number(0)?), row.int(1)?);
         Ok(ChangesetSummary {
-            changeset: ChangesetId(row.get::<_, i64>(0)? as u64),
-            created_at_ms: row.get(1)?,
-            bundles: row.get::<_, i64>(2)? as u64,
-            landed: row.get::<_, i64>(3)? as u64,
-            failed: row.get::<_, i64>(4)? as u64,
-            staged: row.get::<_, i64>(5)? as u64,
-            superseded: row.get::<_, i64>(6)? as u64,
+            changeset,
+            created_at_ms,
+            bundles: 0,
+            landed: 0,
+            failed: 0,
+            staged: 0,
+            superseded: 0,
         })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    };
+    let mut summaries: Vec<ChangesetSummary> = rows.iter().map(summary).collect::<Result<_, StoreError>>()?;
+    // In the order of the changesets, several for each.
+    let mut at = 0;
+    for row in sql.query_each(COUNTS, &ids)? {
+        let (changeset, count) = (ChangesetId(row.number(0)?), row.number(2)?);
+        while summaries.get(at).is_some_and(|summary| summary.changeset != changeset) {
+            at += 1;
+        }
+        let Some(summary) = summaries.get_mut(at) else { break };
+        summary.bundles += count;
+        match parse_status(&row.text(1)?)? {
+            BundleStatus::Landed => summary.landed += count,
+            BundleStatus::Failed => summary.failed += count,
+            BundleStatus::Staged => summary.staged += count,
+            BundleStatus::Superseded => summary.superseded += count,
+            BundleStatus::Accepted
+            | BundleStatus::Preparing
+            | BundleStatus::Committing
+            | BundleStatus::Finalizing => (),
+        }
+    }
+    Ok(summaries)
 }
 
-pub(super) fn changeset(sql: &Connection, id: Option<ChangesetId>) -> Result<ChangesetReport, StoreError> {
-    let found = sql
-        .prepare_cached(
-            "SELECT id, created_at_ms FROM changesets WHERE ?1 IS NULL OR id = ?1 ORDER BY id DESC LIMIT 1",
-        )?
-        .query_row([id.map(|id| id.0 as i64)], |row| Ok((row.get::<_, i64>(0)?, row.get(1)?)))
-        .optional()?;
-    let Some((row, created_at_ms)) = found else {
+pub(super) fn changeset(sql: &dyn Sql, id: Option<ChangesetId>) -> Result<ChangesetReport, StoreError> {
+    let found = match id {
+        Some(id) => sql.first("SELECT id, created_at_ms FROM changesets WHERE id = ?1", params![id.0]),
+        None => sql.first("SELECT id, created_at_ms FROM changesets ORDER BY id DESC LIMIT 1", &[]),
+    };
+    let Some(found) = found? else {
         return Err(id.map_or(StoreError::Empty, StoreError::NoChangeset));
     };
-    let mut statement = sql.prepare_cached("SELECT id FROM bundles WHERE changeset = ?1 ORDER BY id")?;
-    let keys = statement.query_map([row], |row| row.get::<_, i64>(0))?;
-    let bundles = keys.map(|key| bundle(sql, BundleKey(key? as u64))).collect::<Result<_, _>>()?;
-    Ok(ChangesetReport { changeset: ChangesetId(row as u64), created_at_ms, bundles })
+    let (changeset, created_at_ms) = (ChangesetId(found.number(0)?), found.int(1)?);
+    let keys = sql.query("SELECT id FROM bundles WHERE changeset = ?1 ORDER BY id", params![changeset.0])?;
+    let bundles = keys.iter().map(|row| bundle(sql, BundleKey(row.number(0)?)));
+    Ok(ChangesetReport { changeset, created_at_ms, bundles: bundles.collect::<Result<_, _>>()? })
 }
 
-pub(super) fn history(
-    sql: &Connection,
-    account: &Address,
-    limit: u32,
-) -> Result<Vec<BundleReport>, StoreError> {
-    let mut statement =
-        sql.prepare_cached("SELECT bundle FROM commits WHERE account = ?1 ORDER BY id DESC LIMIT ?2")?;
-    let keys = statement.query_map(params![account.as_ref(), limit], |row| row.get::<_, i64>(0))?;
-    keys.map(|key| bundle(sql, BundleKey(key? as u64))).collect()
+pub(super) fn history(sql: &dyn Sql, account: &Address, limit: u32) -> Result<Vec<BundleReport>, StoreError> {
+    let keys = sql.query(HISTORY, params![account, i64::from(limit)])?;
+    keys.iter().map(|row| bundle(sql, BundleKey(row.number(0)?))).collect()
 }
 
-pub(super) fn bundle(sql: &Connection, key: BundleKey) -> Result<BundleReport, StoreError> {
-    let row = key.0 as i64;
-    let found = sql
-        .prepare_cached("SELECT bundle_id, mode, status, error, superseded_by FROM bundles WHERE id = ?1")?
-        .query_row([row], |row| {
-            Ok((
-                row.get::<_, i64>(0)?,
-                row.get(1)?,
-                row.get::<_, String>(2)?,
-                row.get(3)?,
-                row.get::<_, Option<i64>>(4)?,
-            ))
-        })
-        .optional()?;
-    let (id, mode, status, error, superseded_by) = found.ok_or(StoreError::NoBundle(key))?;
-    let (transactions, compute_units, fee_lamports) = sql
-        .prepare_cached(
-            "SELECT count(*), coalesce(sum(compute_units), 0), coalesce(sum(fee_lamports), 0)
-             FROM transactions WHERE status = 'landed' AND id IN (
-                 SELECT transaction_row FROM transaction_commits JOIN commits ON commits.id = commit_row
-                 WHERE bundle = ?1)",
-        )?
-        .query_row([row], totals)?;
-    let mut statement =
-        sql.prepare_cached("SELECT step, signature FROM bundle_signatures WHERE bundle = ?1 ORDER BY step")?;
-    let steps = statement.query_map([row], |row| Ok((row.get::<_, String>(0)?, signature(row, 1)?)))?;
-    let steps = steps.map(|row| {
-        let (step, signature) = row?;
-        Ok(StepReport { step, signature: signature?.to_string() })
-    });
-    let steps = steps.collect::<Result<_, StoreError>>()?;
+pub(super) fn bundle(sql: &dyn Sql, key: BundleKey) -> Result<BundleReport, StoreError> {
+    let found = sql.first(
+        "SELECT bundle_id, mode, status, error, superseded_by, changeset, updated_at_ms
+         FROM bundles WHERE id = ?1",
+        params![key.0],
+    )?;
+    let found = found.ok_or(StoreError::NoBundle(key))?;
+    let costs = sql.first(BUNDLE_COSTS, params![key.0])?.unwrap_or(Row(Vec::new()));
+    let steps = sql.query(
+        "SELECT step, signature FROM bundle_signatures WHERE bundle = ?1 ORDER BY step",
+        params![key.0],
+    )?;
+    let step = |row: &Row| Ok(StepReport { step: row.text(0)?, signature: row.signature(1)?.to_string() });
     Ok(BundleReport {
         key,
-        bundle: BundleId(id as u64),
-        mode,
-        status: parse_status(&status)?,
-        superseded_by: superseded_by.map(|key| BundleKey(key as u64)),
-        error,
-        steps,
-        transactions,
-        compute_units,
-        fee_lamports,
-        accounts: commits(sql, row)?,
+        changeset: ChangesetId(found.number(5)?),
+        updated_at_ms: found.int(6)?,
+        bundle: BundleId(found.number(0)?),
+        mode: found.text(1)?,
+        status: parse_status(&found.text(2)?)?,
+        error: found.optional_text(3)?,
+        superseded_by: found.optional_number(4)?.map(BundleKey),
+        steps: steps.iter().map(step).collect::<Result<_, StoreError>>()?,
+        transactions: costs.number(0)?,
+        compute_units: costs.number(1)?,
+        fee_lamports: Lamports(costs.number(2)?),
+        accounts: commits(sql, key)?,
     })
 }
 
-fn totals(row: &rusqlite::Row) -> rusqlite::Result<(u64, u64, Lamports)> {
-    let number = |column| row.get::<_, i64>(column).map(|number| number as u64);
-    Ok((number(0)?, number(1)?, Lamports(number(2)?)))
-}
-
-fn commits(sql: &Connection, bundle: i64) -> Result<Vec<CommitReport>, StoreError> {
-    let mut statement = sql.prepare_cached(
+fn commits(sql: &dyn Sql, bundle: BundleKey) -> Result<Vec<CommitReport>, StoreError> {
+    let rows = sql.query(
         "SELECT id, account, state_len, nonce, strategy, coalesce(rent_lamports, 0), verified
          FROM commits WHERE bundle = ?1 ORDER BY position",
+        params![bundle.0],
     )?;
-    let mut rows = statement.query([bundle])?;
-    let mut reports = Vec::new();
-    while let Some(row) = rows.next()? {
-        let id: i64 = row.get(0)?;
-        let (transactions, compute_units, fee_lamports) = sql
-            .prepare_cached(
-                "SELECT count(*), coalesce(sum(compute_units), 0), coalesce(sum(fee_lamports), 0)
-                 FROM transaction_commits JOIN transactions ON id = transaction_row
-                 WHERE commit_row = ?1 AND status = 'landed'",
-            )?
-            .query_row([id], totals)?;
-        reports.push(CommitReport {
-            pubkey: address(row, 1)??.to_string(),
-            bytes: row.get::<_, i64>(2)? as u64,
-            nonce: row.get::<_, Option<i64>>(3)?.map(|nonce| Nonce(nonce as u64)),
-            strategy: row.get(4)?,
-            transactions,
+    let commit = |row: &Row| {
+        let transactions = sql.query(COMMIT_COSTS, params![row.int(0)?])?;
+        let (mut signatures, mut compute_units, mut fee_lamports) = (Vec::new(), 0, 0);
+        for transaction in &transactions {
+            signatures.push(transaction.signature(0)?.to_string());
+            compute_units += transaction.number(1)?;
+            fee_lamports += transaction.number(2)?;
+        }
+        Ok(CommitReport {
+            pubkey: row.address(1)?.to_string(),
+            bytes: row.number(2)?,
+            nonce: row.optional_number(3)?.map(Nonce),
+            strategy: row.optional_text(4)?,
+            transactions: signatures.len() as u64,
             compute_units,
-            fee_lamports,
-            rent_lamports: Lamports(row.get::<_, i64>(5)? as u64),
-            signatures: signatures(sql, id)?,
-            verified: row.get(6)?,
-        });
-    }
-    Ok(reports)
-}
-
-fn signatures(sql: &Connection, commit: i64) -> Result<Vec<String>, StoreError> {
-    let mut statement = sql.prepare_cached(
-        "SELECT signature FROM transaction_commits JOIN transactions ON id = transaction_row
-         WHERE commit_row = ?1 AND status = 'landed' ORDER BY id",
-    )?;
-    let rows = statement.query_map(params![commit], |row| signature(row, 0))?;
-    rows.map(|row| Ok(row??.to_string())).collect()
+            fee_lamports: Lamports(fee_lamports),
+            rent_lamports: Lamports(row.number(5)?),
+            signatures,
+            verified: row.flag(6)?,
+        })
+    };
+    rows.iter().map(commit).collect()
 }

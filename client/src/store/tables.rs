@@ -1,18 +1,14 @@
 //! Address lookup tables: what is in them, for whom, and every transaction that was signed for them.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
-use rusqlite::{Connection, OptionalExtension, params};
 use solana_address::Address;
 use solana_signature::Signature;
 
 use super::{
     Store, StoreError, TransactionOutcome,
-    read::{address, signature},
+    sql::{Durability, Row, Sql, params},
+    write::{now_ms, outcome_columns},
 };
-use crate::types::{
-    Lamports, TableHolder, TableOrigin, TableStatus, TableStep, TransactionStatus, UnknownStatus,
-};
+use crate::types::{BundleKey, Lamports, TableHolder, TableOrigin, TableStatus, TableStep, UnknownStatus};
 
 /// A lookup table as the store knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,11 +85,11 @@ impl Store {
         authority: Address,
         create: TableTransaction,
     ) -> Result<(), StoreError> {
-        let work = move |sql: &Connection| {
+        let work = move |sql: &dyn Sql| {
             insert(sql, &create.table, &authority, TableOrigin::Created)?;
-            record(sql, &create)
+            record(sql, &[create])
         };
-        self.writer.run("record a lookup table", work).await
+        self.writer.run("record a lookup table", Durability::Power, work).await
     }
 
     /// Records a lookup table that was found on chain; one that the store knows stays as it is.
@@ -101,8 +97,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if it could not be written.
     pub async fn table_discovered(&self, authority: Address, table: Address) -> Result<(), StoreError> {
-        let work = move |sql: &Connection| insert(sql, &table, &authority, TableOrigin::Discovered);
-        self.writer.run("record a lookup table", work).await
+        let work = move |sql: &dyn Sql| insert(sql, &table, &authority, TableOrigin::Discovered);
+        self.writer.run("record a lookup table", Durability::Process, work).await
     }
 
     /// Records transactions of lookup tables before they are sent.
@@ -110,9 +106,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if they could not be written.
     pub async fn table_signed(&self, transactions: Vec<TableTransaction>) -> Result<(), StoreError> {
-        let work =
-            move |sql: &Connection| transactions.iter().try_for_each(|transaction| record(sql, transaction));
-        self.writer.run("record transactions of lookup tables", work).await
+        let work = move |sql: &dyn Sql| record(sql, &transactions);
+        self.writer.run("record transactions of lookup tables", Durability::Power, work).await
     }
 
     /// Records what became of a lookup table's transaction.
@@ -124,7 +119,8 @@ impl Store {
         signature: Signature,
         outcome: TransactionOutcome,
     ) -> Result<(), StoreError> {
-        self.writer.run("record an outcome", move |sql| settled(sql, signature, &outcome)).await
+        let work = move |sql: &dyn Sql| settled(sql, signature, &outcome);
+        self.writer.run("record an outcome", Durability::Process, work).await
     }
 
     /// The transactions of an authority's lookup tables whose outcome is unknown, the oldest first.
@@ -143,11 +139,11 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if it could not be written.
     pub async fn tables_seen(&self, seen: Vec<SeenTable>) -> Result<(), StoreError> {
-        let work = move |sql: &Connection| {
+        let work = move |sql: &dyn Sql| {
             seen.iter().try_for_each(|table| seen_one(sql, table))?;
             note_use(sql)
         };
-        self.writer.run("record what lookup tables hold", work).await
+        self.writer.run("record what lookup tables hold", Durability::Process, work).await
     }
 
     /// Marks a lookup table as one to be closed, with `unless_used` only if no address in it is reserved. Tells whether
@@ -156,7 +152,10 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if it could not be written.
     pub async fn table_closing(&self, table: Address, unless_used: bool) -> Result<bool, StoreError> {
-        self.writer.run("mark a lookup table", move |sql| closing(sql, &table, unless_used)).await
+        // What upkeep marks it finds again; what was asked for it does not.
+        let durability = if unless_used { Durability::Process } else { Durability::Power };
+        let work = move |sql: &dyn Sql| closing(sql, &table, unless_used);
+        self.writer.run("mark a lookup table", durability, work).await
     }
 
     /// Reserves addresses for a holder, beside those it has. What it has already counts once.
@@ -164,7 +163,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if it could not be written, or the holder is a bundle that the store does not know.
     pub async fn reserve_keys(&self, holder: TableHolder, keys: Vec<Address>) -> Result<(), StoreError> {
-        self.writer.run("reserve addresses in lookup tables", move |sql| reserve(sql, &holder, &keys)).await
+        let (durability, work) = (durability(&holder), move |sql: &dyn Sql| reserve(sql, &holder, &keys));
+        self.writer.run("reserve addresses in lookup tables", durability, work).await
     }
 
     /// Gives up all that a holder has reserved.
@@ -172,15 +172,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if it could not be written.
     pub async fn release_keys(&self, holder: TableHolder) -> Result<(), StoreError> {
-        let work = move |sql: &Connection| {
-            let (bundle, name) = columns(&holder);
-            sql.execute(
-                "DELETE FROM lookup_reservations WHERE bundle IS ?1 AND name IS ?2",
-                params![bundle, name],
-            )?;
-            note_use(sql)
-        };
-        self.writer.run("release addresses in lookup tables", work).await
+        let (durability, work) = (durability(&holder), move |sql: &dyn Sql| release(sql, &holder).map(drop));
+        self.writer.run("release addresses in lookup tables", durability, work).await
     }
 
     /// Gives up what bundles have reserved that nothing is to be done for: a process that died may not have come to it.
@@ -188,73 +181,75 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if it could not be written.
     pub async fn release_ended(&self) -> Result<(), StoreError> {
-        let work = |sql: &Connection| {
-            sql.execute(
-                "DELETE FROM lookup_reservations WHERE bundle IN (
-                     SELECT id FROM bundles
-                     WHERE status NOT IN ('accepted', 'preparing', 'committing', 'finalizing'))",
-                [],
-            )?;
+        let work = |sql: &dyn Sql| {
+            sql.execute(RELEASE_ENDED, &[])?;
             note_use(sql)
         };
-        self.writer.run("release addresses in lookup tables", work).await
+        self.writer.run("release addresses in lookup tables", Durability::Process, work).await
     }
 }
 
-fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+/// What a bundle reserves it reserves again when it goes on; who reserves ahead of time has been told that it is done.
+const fn durability(holder: &TableHolder) -> Durability {
+    match holder {
+        TableHolder::Bundle(_) => Durability::Process,
+        TableHolder::Named(_) => Durability::Power,
+    }
 }
 
 fn corrupt(what: &'static str) -> impl Fn(UnknownStatus) -> StoreError {
     move |unknown| StoreError::Corrupt { what, found: unknown.0 }
 }
 
-fn columns(holder: &TableHolder) -> (Option<i64>, Option<&str>) {
+/// Whose a reservation is, in its row: one of the two.
+fn columns(holder: &TableHolder) -> (Option<u64>, Option<&str>) {
     match holder {
-        TableHolder::Bundle(key) => (Some(key.0 as i64), None),
+        TableHolder::Bundle(BundleKey(key)) => (Some(*key), None),
         TableHolder::Named(name) => (None, Some(name)),
     }
 }
 
-fn tables(sql: &Connection, authority: &Address) -> Result<Vec<StoredTable>, StoreError> {
-    let mut statement = sql.prepare_cached(
-        "SELECT id, address, origin, status, closing, deactivation_slot, lamports, absent_since_slot, unused_since_ms,
-                (SELECT count(*) FROM lookup_reservation_keys AS keys
-                 WHERE keys.address IN
-                     (SELECT address FROM lookup_table_entries WHERE lookup_table = lookup_tables.id))
-         FROM lookup_tables WHERE authority = ?1 ORDER BY id",
-    )?;
-    let mut rows = statement.query([authority.as_ref()])?;
-    let mut tables = Vec::new();
-    while let Some(row) = rows.next()? {
-        let unsigned = |column| row.get::<_, Option<i64>>(column).map(|slot| slot.map(|slot| slot as u64));
-        tables.push(StoredTable {
-            address: address(row, 1)??,
-            origin: row.get::<_, String>(2)?.parse().map_err(corrupt("a table's origin"))?,
-            status: row.get::<_, String>(3)?.parse().map_err(corrupt("a table's status"))?,
-            closing: row.get(4)?,
-            deactivation_slot: unsigned(5)?,
-            lamports: Lamports(row.get::<_, i64>(6)? as u64),
-            absent_since_slot: unsigned(7)?,
-            unused_since_ms: row.get(8)?,
-            entries: entries(sql, row.get(0)?)?,
-            references: row.get::<_, i64>(9)? as u64,
-        });
-    }
-    Ok(tables)
+pub(super) const TABLES: &str = "SELECT id, address, origin, status, closing, deactivation_slot, lamports,
+            absent_since_slot, unused_since_ms,
+            (SELECT count(*) FROM lookup_reservation_keys AS keys
+             WHERE keys.address IN
+                 (SELECT address FROM lookup_table_entries WHERE lookup_table = lookup_tables.id))
+     FROM lookup_tables WHERE authority = ?1 ORDER BY id";
+pub(super) const ENTRIES: &str =
+    "SELECT address FROM lookup_table_entries WHERE lookup_table = ?1 ORDER BY position";
+pub(super) const OPEN_TRANSACTIONS: &str = "SELECT address, step, signature, last_valid_block_height, wire
+     FROM lookup_table_transactions AS transactions JOIN lookup_tables ON lookup_table = lookup_tables.id
+     WHERE transactions.status = 'signed' AND authority = ?1 ORDER BY transactions.id";
+/// Reservations are few, bundles are not.
+pub(super) const RELEASE_ENDED: &str = "DELETE FROM lookup_reservations
+     WHERE bundle IS NOT NULL AND NOT EXISTS (
+         SELECT 1 FROM bundles WHERE bundles.id = lookup_reservations.bundle
+         AND status IN ('accepted', 'preparing', 'committing', 'finalizing'))";
+
+fn tables(sql: &dyn Sql, authority: &Address) -> Result<Vec<StoredTable>, StoreError> {
+    let table = |row: &Row| {
+        Ok(StoredTable {
+            address: row.address(1)?,
+            origin: row.text(2)?.parse().map_err(corrupt("a table's origin"))?,
+            status: row.text(3)?.parse().map_err(corrupt("a table's status"))?,
+            closing: row.flag(4)?,
+            deactivation_slot: row.optional_number(5)?,
+            lamports: Lamports(row.number(6)?),
+            absent_since_slot: row.optional_number(7)?,
+            unused_since_ms: row.optional_int(8)?,
+            entries: entries(sql, row.int(0)?)?,
+            references: row.number(9)?,
+        })
+    };
+    sql.query(TABLES, params![authority])?.iter().map(table).collect()
 }
 
-fn entries(sql: &Connection, table: i64) -> Result<Vec<Address>, StoreError> {
-    let mut statement = sql.prepare_cached(
-        "SELECT address FROM lookup_table_entries WHERE lookup_table = ?1 ORDER BY position",
-    )?;
-    let rows = statement.query_map([table], |row| address(row, 0))?;
-    rows.map(|row| row?).collect()
+fn entries(sql: &dyn Sql, table: i64) -> Result<Vec<Address>, StoreError> {
+    sql.query(ENTRIES, params![table])?.iter().map(|row| row.address(0)).collect()
 }
 
 fn insert(
-    sql: &Connection,
+    sql: &dyn Sql,
     table: &Address,
     authority: &Address,
     origin: TableOrigin,
@@ -263,93 +258,69 @@ fn insert(
     let conflict = if origin == TableOrigin::Discovered { "ON CONFLICT (address) DO NOTHING" } else { "" };
     let insert =
         "INSERT INTO lookup_tables (address, authority, origin, status) VALUES (?1, ?2, ?3, 'creating')";
-    sql.prepare_cached(&format!("{insert} {conflict}"))?.execute(params![
-        table.as_ref(),
-        authority.as_ref(),
-        origin.as_str()
-    ])?;
+    sql.execute(&format!("{insert} {conflict}"), params![table, authority, origin.as_str()])?;
     Ok(())
 }
 
-fn record(sql: &Connection, transaction: &TableTransaction) -> Result<(), StoreError> {
+fn record(sql: &dyn Sql, transactions: &[TableTransaction]) -> Result<(), StoreError> {
+    let rows = transactions.iter().map(|transaction| {
+        let TableTransaction { table, step, signature, last_valid_block_height, wire } = transaction;
+        let (table, step, wire) = (table.into(), step.as_str().into(), wire.as_slice().into());
+        vec![table, step, signature.into(), (*last_valid_block_height).into(), wire]
+    });
     // The same step on the same blockhash is the same transaction: it is known already.
-    sql.prepare_cached(
+    sql.query_each(
         "INSERT INTO lookup_table_transactions
              (lookup_table, step, signature, last_valid_block_height, status, wire)
          SELECT id, ?2, ?3, ?4, 'signed', ?5 FROM lookup_tables WHERE address = ?1
          ON CONFLICT (signature) DO NOTHING",
-    )?
-    .execute(params![
-        transaction.table.as_ref(),
-        transaction.step.as_str(),
-        transaction.signature.as_ref(),
-        transaction.last_valid_block_height as i64,
-        transaction.wire
-    ])?;
+        &rows.collect::<Vec<_>>(),
+    )?;
     Ok(())
 }
 
-fn settled(sql: &Connection, signature: Signature, outcome: &TransactionOutcome) -> Result<(), StoreError> {
-    let (status, slot, error) = match outcome {
-        TransactionOutcome::Landed { slot } => (TransactionStatus::Landed, Some(*slot as i64), None),
-        TransactionOutcome::Failed(error) => (TransactionStatus::Failed, None, Some(error.as_str())),
-        TransactionOutcome::Expired => (TransactionStatus::Expired, None, None),
+fn settled(sql: &dyn Sql, signature: Signature, outcome: &TransactionOutcome) -> Result<(), StoreError> {
+    let (status, slot, error) = outcome_columns(outcome);
+    sql.execute(
+        "UPDATE lookup_table_transactions SET status = ?2, slot = ?3, error = ?4, wire = NULL
+         WHERE signature = ?1",
+        params![&signature, status.as_str(), slot, error],
+    )?;
+    Ok(())
+}
+
+fn open_transactions(sql: &dyn Sql, authority: &Address) -> Result<Vec<TableTransaction>, StoreError> {
+    let nothing = || StoreError::Corrupt { what: "a transaction", found: "nothing".to_owned() };
+    let transaction = |mut row: Row| {
+        Ok(TableTransaction {
+            table: row.address(0)?,
+            step: row.text(1)?.parse().map_err(corrupt("a table's step"))?,
+            signature: row.signature(2)?,
+            last_valid_block_height: row.number(3)?,
+            wire: row.take_bytes(4)?.ok_or_else(nothing)?,
+        })
     };
-    sql.prepare_cached(
-        "UPDATE lookup_table_transactions SET status = ?2, slot = ?3, error = ?4, wire = NULL WHERE signature = ?1",
-    )?
-    .execute(params![signature.as_ref(), status.as_str(), slot, error])?;
-    Ok(())
+    sql.query(OPEN_TRANSACTIONS, params![authority])?.into_iter().map(transaction).collect()
 }
 
-fn open_transactions(sql: &Connection, authority: &Address) -> Result<Vec<TableTransaction>, StoreError> {
-    let mut statement = sql.prepare_cached(
-        "SELECT address, step, signature, last_valid_block_height, wire
-         FROM lookup_table_transactions AS transactions JOIN lookup_tables ON lookup_table = lookup_tables.id
-         WHERE transactions.status = 'signed' AND authority = ?1 ORDER BY transactions.id",
+fn seen_one(sql: &dyn Sql, seen: &SeenTable) -> Result<(), StoreError> {
+    let SeenTable { address, status, deactivation_slot, lamports, absent_since_slot, entries } = seen;
+    let row = sql.first(
+        "UPDATE lookup_tables
+         SET status = ?2, deactivation_slot = ?3, lamports = ?4, absent_since_slot = ?5
+         WHERE address = ?1 RETURNING id",
+        params![address, status.as_str(), *deactivation_slot, lamports.0, *absent_since_slot],
     )?;
-    let mut rows = statement.query([authority.as_ref()])?;
-    let mut transactions = Vec::new();
-    while let Some(row) = rows.next()? {
-        transactions.push(TableTransaction {
-            table: address(row, 0)??,
-            step: row.get::<_, String>(1)?.parse().map_err(corrupt("a table's step"))?,
-            signature: signature(row, 2)??,
-            last_valid_block_height: row.get::<_, i64>(3)? as u64,
-            wire: row.get(4)?,
-        });
-    }
-    Ok(transactions)
-}
-
-fn seen_one(sql: &Connection, seen: &SeenTable) -> Result<(), StoreError> {
-    let row: Option<i64> = sql
-        .prepare_cached(
-            "UPDATE lookup_tables
-             SET status = ?2, deactivation_slot = ?3, lamports = ?4, absent_since_slot = ?5
-             WHERE address = ?1 RETURNING id",
-        )?
-        .query_row(
-            params![
-                seen.address.as_ref(),
-                seen.status.as_str(),
-                seen.deactivation_slot.map(|slot| slot as i64),
-                seen.lamports.0 as i64,
-                seen.absent_since_slot.map(|slot| slot as i64)
-            ],
-            |row| row.get(0),
-        )
-        .optional()?;
     let Some(row) = row else { return Ok(()) };
-    let known: i64 = sql
-        .prepare_cached("SELECT count(*) FROM lookup_table_entries WHERE lookup_table = ?1")?
-        .query_row([row], |row| row.get(0))?;
-    let mut insert = sql.prepare_cached(
+    let table = row.int(0)?;
+    let count = "SELECT count(*) FROM lookup_table_entries WHERE lookup_table = ?1";
+    let known = sql.first(count, params![table])?.map_or(Ok(0), |row| row.number(0))?;
+    let new = entries.iter().zip(0i64..).skip(known as usize);
+    let rows = new.map(|(entry, position)| vec![table.into(), position.into(), entry.into()]);
+    sql.query_each(
         "INSERT INTO lookup_table_entries (lookup_table, position, address) VALUES (?1, ?2, ?3)",
+        &rows.collect::<Vec<_>>(),
     )?;
-    for (entry, position) in seen.entries.iter().zip(0i64..).skip(known.max(0) as usize) {
-        insert.execute(params![row, position, entry.as_ref()])?;
-    }
     Ok(())
 }
 
@@ -359,37 +330,63 @@ const IN_USE: &str = "EXISTS (
     WHERE entries.lookup_table = lookup_tables.id)";
 
 /// Notes since when tables are unused.
-fn note_use(sql: &Connection) -> Result<(), StoreError> {
-    sql.prepare_cached(&format!(
-        "UPDATE lookup_tables
-         SET unused_since_ms = CASE WHEN {IN_USE} THEN NULL ELSE coalesce(unused_since_ms, ?1) END
-         WHERE status <> 'closed'"
-    ))?
-    .execute([now_ms()])?;
+fn note_use(sql: &dyn Sql) -> Result<(), StoreError> {
+    sql.execute(
+        &format!(
+            "UPDATE lookup_tables
+             SET unused_since_ms = CASE WHEN {IN_USE} THEN NULL ELSE coalesce(unused_since_ms, ?1) END
+             WHERE status <> 'closed'"
+        ),
+        params![now_ms()],
+    )?;
     Ok(())
 }
 
-fn closing(sql: &Connection, table: &Address, unless_used: bool) -> Result<bool, StoreError> {
-    let marked = sql
-        .prepare_cached(&format!(
-            "UPDATE lookup_tables SET closing = 1 WHERE address = ?1 AND (closing OR NOT ?2 OR NOT {IN_USE})"
-        ))?
-        .execute(params![table.as_ref(), unless_used])?;
+fn closing(sql: &dyn Sql, table: &Address, unless_used: bool) -> Result<bool, StoreError> {
+    let marked = sql.execute(
+        &format!(
+            "UPDATE lookup_tables SET closing = 1
+             WHERE address = ?1 AND (closing = 1 OR ?2 = 0 OR NOT {IN_USE})"
+        ),
+        params![table, i64::from(unless_used)],
+    )?;
     Ok(marked > 0)
 }
 
-fn reserve(sql: &Connection, holder: &TableHolder, keys: &[Address]) -> Result<(), StoreError> {
+fn reserve(sql: &dyn Sql, holder: &TableHolder, keys: &[Address]) -> Result<(), StoreError> {
     let (bundle, name) = columns(holder);
-    sql.prepare_cached("INSERT OR IGNORE INTO lookup_reservations (bundle, name) VALUES (?1, ?2)")?
-        .execute(params![bundle, name])?;
-    let row: i64 = sql
-        .prepare_cached("SELECT id FROM lookup_reservations WHERE bundle IS ?1 AND name IS ?2")?
-        .query_row(params![bundle, name], |row| row.get(0))?;
-    let mut insert = sql.prepare_cached(
-        "INSERT OR IGNORE INTO lookup_reservation_keys (reservation, address) VALUES (?1, ?2)",
+    sql.execute(
+        "INSERT INTO lookup_reservations (bundle, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        params![bundle, name],
     )?;
-    for key in keys {
-        insert.execute(params![row, key.as_ref()])?;
-    }
+    let row = sql
+        .first("SELECT id FROM lookup_reservations WHERE bundle = ?1 OR name = ?2", params![bundle, name])?;
+    let nothing = || StoreError::Corrupt { what: "a reservation", found: "nothing".to_owned() };
+    let reservation = row.ok_or_else(nothing)?.int(0)?;
+    let rows = keys.iter().map(|key| vec![reservation.into(), key.into()]);
+    sql.query_each(
+        "INSERT INTO lookup_reservation_keys (reservation, address) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        &rows.collect::<Vec<_>>(),
+    )?;
     note_use(sql)
+}
+
+/// The addresses first, so that they are counted. `NULL` is equal to nothing, so only one of the columns finds a row.
+pub(super) const RELEASE: [&str; 2] = [
+    "DELETE FROM lookup_reservation_keys WHERE reservation IN (
+         SELECT id FROM lookup_reservations WHERE bundle = ?1 OR name = ?2)",
+    "DELETE FROM lookup_reservations WHERE bundle = ?1 OR name = ?2",
+];
+
+/// Gives up what a holder has reserved. Returns how many rows that removes.
+pub(super) fn release(sql: &dyn Sql, holder: &TableHolder) -> Result<u64, StoreError> {
+    let (bundle, name) = columns(holder);
+    let mut rows = 0;
+    for statement in RELEASE {
+        rows += sql.execute(statement, params![bundle, name])?;
+    }
+    if rows > 0 {
+        note_use(sql)?;
+    }
+    Ok(rows)
 }

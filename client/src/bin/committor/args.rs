@@ -7,8 +7,9 @@ use committor_client::{
     CommitMode, EngineSettings,
     chain::RpcSettings,
     config::{self, ConfigError, EngineOptions, SolanaConfig, StageOption},
-    types::{ComputeLimit, PriorityFee, Stage, TransactionVersion},
+    types::{BundleStatus, ComputeLimit, PriorityFee, Stage, TransactionVersion},
 };
+use solana_address::Address;
 use solana_keypair::Keypair;
 
 use crate::exit::{CommandError, Kind};
@@ -79,6 +80,7 @@ pub enum Command {
     Status(Status),
     Resume(Resume),
     Tables(crate::tables::Tables),
+    Prune(Prune),
     Localnet(Localnet),
     Demo(Demo),
     Bench(Bench),
@@ -226,6 +228,24 @@ pub struct Status {
     /// List all changesets
     #[arg(long)]
     pub all: bool,
+    /// Bundles that commit to this account, the newest first
+    #[arg(long, value_name = "PUBKEY", conflicts_with_all = ["all", "changeset"])]
+    pub account: Option<Address>,
+    /// Bundles that their callers gave this id, in any changeset
+    #[arg(long, value_name = "ID", conflicts_with_all = ["all", "changeset"])]
+    pub bundle: Option<u64>,
+    /// Bundles that stand there: accepted, preparing, committing, staged, finalizing, landed, failed or superseded
+    #[arg(long, value_name = "STATUS", conflicts_with_all = ["all", "changeset"])]
+    pub status: Option<BundleStatus>,
+    /// Bundles that have not moved for so long, as 90s, 15m, 12h or 30d
+    #[arg(long, value_name = "AGE", value_parser = config::parse_age, conflicts_with_all = ["all", "changeset"])]
+    pub older_than: Option<Duration>,
+    /// Sums over all that the store holds
+    #[arg(long, conflicts_with_all = ["all", "changeset", "account", "bundle", "status", "older_than"])]
+    pub totals: bool,
+    /// Bundles or changesets that are listed at most [default: 100 bundles, 1000 changesets]
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["changeset", "totals"])]
+    pub limit: Option<u32>,
 }
 
 /// Finish what an interrupted command left
@@ -233,6 +253,14 @@ pub struct Status {
 pub struct Resume {
     #[command(flatten)]
     pub engine: Engine,
+}
+
+/// Remove what has ended long ago from the store
+#[derive(Debug, clap::Args)]
+pub struct Prune {
+    /// Changesets that ended at least so long ago, as 90s, 15m, 12h or 30d
+    #[arg(long, value_name = "AGE", value_parser = config::parse_age)]
+    pub older_than: Duration,
 }
 
 /// Run a local validator with the programs loaded, until Ctrl-C

@@ -10,6 +10,7 @@ mod input;
 mod localnet;
 mod output;
 mod progress;
+mod prune;
 mod resume;
 mod status;
 mod tables;
@@ -47,6 +48,7 @@ async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
         Command::Status(command) => status::run(&args.global, command).await,
         Command::Resume(command) => resume::run(&args.global, command).await,
         Command::Tables(command) => tables::run(&args.global, command).await,
+        Command::Prune(command) => prune::run(&args.global, command).await,
         Command::Localnet(command) => localnet::run(&args.global, command).await,
         Command::Demo(command) => demo::run(&args.global, command).await,
         Command::Bench(command) => bench::run(&args.global, command).await,

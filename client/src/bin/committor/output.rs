@@ -7,7 +7,7 @@ use committor_client::{
     ChangesetReport, Preview,
     engine::BundlePreview,
     plan::{CommitPlan, Price},
-    store::{BundleReport, ChangesetSummary, CommitReport, StepReport},
+    store::{BundleReport, ChangesetSummary, CommitReport, StepReport, Totals},
 };
 use serde::Serialize;
 
@@ -52,7 +52,18 @@ impl<'a> ReportDocument<'a> {
             let (id, status) = (bundle.bundle.0, bundle.status.as_str());
             bundle.accounts.iter().map(move |account| AccountDocument { bundle: id, status, account })
         };
-        let bundle = |bundle: &'a BundleReport| BundleDocument {
+        Self {
+            changeset: report.changeset.0,
+            created_at_ms: report.created_at_ms,
+            accounts: report.bundles.iter().flat_map(account).collect(),
+            bundles: report.bundles.iter().map(BundleDocument::new).collect(),
+        }
+    }
+}
+
+impl<'a> BundleDocument<'a> {
+    fn new(bundle: &'a BundleReport) -> Self {
+        Self {
             bundle: bundle.bundle.0,
             mode: &bundle.mode,
             status: bundle.status.as_str(),
@@ -61,14 +72,78 @@ impl<'a> ReportDocument<'a> {
             compute_units: bundle.compute_units,
             fee_lamports: bundle.fee_lamports.0,
             steps: &bundle.steps,
-        };
-        Self {
-            changeset: report.changeset.0,
-            created_at_ms: report.created_at_ms,
-            accounts: report.bundles.iter().flat_map(account).collect(),
-            bundles: report.bundles.iter().map(bundle).collect(),
         }
     }
+}
+
+/// A bundle that was looked for, wherever it is.
+#[derive(Serialize)]
+struct FoundDocument<'a> {
+    changeset: u64,
+    updated_at_ms: i64,
+    #[serde(flatten)]
+    bundle: BundleDocument<'a>,
+    accounts: &'a [CommitReport],
+}
+
+impl<'a> FoundDocument<'a> {
+    fn new(report: &'a BundleReport) -> Self {
+        let (changeset, updated_at_ms) = (report.changeset.0, report.updated_at_ms);
+        Self { changeset, updated_at_ms, bundle: BundleDocument::new(report), accounts: &report.accounts }
+    }
+}
+
+/// Prints bundles of several changesets.
+pub fn found(bundles: &[BundleReport], output: Output) -> Result<(), CommandError> {
+    if output != Output::Display {
+        let bundles: Vec<_> = bundles.iter().map(FoundDocument::new).collect();
+        return json(&serde_json::json!({ "bundles": bundles }), output);
+    }
+    let mut table =
+        table(["changeset", "bundle", "account", "bytes", "nonce", "transactions", "signatures", ""]);
+    let mut errors = String::new();
+    for bundle in bundles {
+        let (changeset, id) = (bundle.changeset, bundle.bundle);
+        for account in &bundle.accounts {
+            table.add_row([
+                changeset.to_string(),
+                id.to_string(),
+                account.pubkey.clone(),
+                account.bytes.to_string(),
+                account.nonce.map_or_else(|| "-".to_owned(), |nonce| nonce.to_string()),
+                account.transactions.to_string(),
+                signatures(&account.signatures),
+                bundle.status.to_string(),
+            ]);
+        }
+        if let Some(error) = &bundle.error {
+            errors.push_str(&format!("changeset {changeset}, bundle {id}: {error}\n"));
+        }
+    }
+    align_right(&mut table, [0, 1, 3, 4, 5]);
+    print(&format!("{table}\n{errors}"))
+}
+
+/// Prints the sums over a store.
+pub fn totals(totals: &Totals, output: Output) -> Result<(), CommandError> {
+    if output != Output::Display {
+        return json(totals, output);
+    }
+    let mut table = table(["", "total"]);
+    let bundles = totals.bundles.iter().map(|(status, count)| (format!("bundles {status}"), *count));
+    let rest = [
+        ("changesets", totals.changesets),
+        ("commits", totals.commits),
+        ("bytes of states", totals.state_bytes),
+        ("transactions landed", totals.transactions),
+        ("compute units", totals.compute_units),
+        ("fees in lamports", totals.fee_lamports.0),
+    ];
+    for (name, total) in bundles.chain(rest.map(|(name, total)| (name.to_owned(), total))) {
+        table.add_row([name, total.to_string()]);
+    }
+    align_right(&mut table, [1]);
+    print(&format!("{table}\n"))
 }
 
 /// Prints a changeset's report.
