@@ -141,6 +141,17 @@ pub struct AccountHeader {
     pub len: u64,
 }
 
+/// An account that belongs to a program.
+#[derive(Clone, Debug)]
+pub struct ProgramAccount {
+    /// Its address.
+    pub address: Address,
+    /// Length of its data in bytes, all of it.
+    pub len: u64,
+    /// The account, with as much of its data as was asked for.
+    pub account: Account,
+}
+
 /// What the engine needs of a cluster.
 ///
 /// All reads see at least what any transaction changed that this value reported as landed.

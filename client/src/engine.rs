@@ -32,6 +32,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 pub use builder::Builder;
 pub use dry_run::{BundlePreview, Preview};
 pub use error::EngineError;
+pub(crate) use error::chain_of;
 pub use event::Event;
 pub use settings::{EngineSettings, Signers};
 pub use ticket::Ticket;

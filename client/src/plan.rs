@@ -27,7 +27,7 @@ pub use admit::{Admission, admit};
 pub use cost::ComputeUnits;
 pub use error::{Limit, PlanError};
 pub use facts::{AccountFacts, BufferFacts, BundleFacts, PlanContext, Prices, RentSchedule, StagePrice};
-pub use file::{FileFacts, FilePlan, file_seed, plan_file};
+pub use file::{FileFacts, FilePlan, file_seed, plan_close_buffer, plan_file, plan_set_buffer_authority};
 pub use finalize::{plan_cleanup, plan_finalize};
 pub use pack::{Shared, pack};
 pub use price::Price;

@@ -4,14 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use serde_json::json;
 use solana_account::Account;
-use solana_account_decoder_client_types::{UiAccount, UiAccountEncoding};
+use solana_account_decoder_client_types::{UiAccount, UiAccountEncoding, UiDataSliceConfig};
 use solana_address::Address;
 use solana_hash::Hash;
 use solana_rpc_client::{nonblocking::rpc_client::RpcClient, rpc_client::RpcClientConfig};
 use solana_rpc_client_api::{
     config::{RpcAccountInfoConfig, RpcProgramAccountsConfig, RpcSimulateTransactionConfig},
     filter::{Memcmp, RpcFilterType},
-    response::{RpcKeyedAccount, RpcPrioritizationFee, RpcSimulateTransactionResult},
+    response::{
+        RpcConfirmedTransactionStatusWithSignature, RpcKeyedAccount, RpcPrioritizationFee,
+        RpcSimulateTransactionResult,
+    },
 };
 use solana_sdk_ids::address_lookup_table;
 use solana_signature::Signature;
@@ -21,8 +24,8 @@ use tokio::{sync::OnceCell, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    AccountHeader, Chain, ChainError, ChainStats, FaultKind, Landed, RecentBlockhash, Rent, RpcSettings,
-    SignedTransaction, Simulation, TransactionCost, TransactionFailure,
+    AccountHeader, Chain, ChainError, ChainStats, FaultKind, Landed, ProgramAccount, RecentBlockhash, Rent,
+    RpcSettings, SignedTransaction, Simulation, TransactionCost, TransactionFailure,
     confirm::Confirmer,
     decode,
     endpoints::{Needs, Sender},
@@ -92,6 +95,55 @@ impl RpcChain {
         Ok(self.accounts(&[account]).await?.pop().flatten().as_ref().and_then(stored_nonce))
     }
 
+    /// All accounts of a program that hold these bytes at these offsets, with their first `len` bytes of data, or all of it.
+    ///
+    /// # Errors
+    /// [`ChainError`] if the node could not be asked, or does not answer such questions.
+    pub async fn program_accounts(
+        &self,
+        program: &Address,
+        holding: &[(usize, Vec<u8>)],
+        len: Option<usize>,
+    ) -> Result<Vec<ProgramAccount>, ChainError> {
+        const METHOD: &str = "getProgramAccounts";
+        let filter = |(offset, bytes): &(usize, Vec<u8>)| {
+            RpcFilterType::Memcmp(Memcmp::new_raw_bytes(*offset, bytes.clone()))
+        };
+        let config = RpcProgramAccountsConfig {
+            filters: Some(holding.iter().map(filter).collect()),
+            account_config: RpcAccountInfoConfig {
+                encoding: Some(UiAccountEncoding::Base64Zstd),
+                data_slice: len.map(|length| UiDataSliceConfig { offset: 0, length }),
+                commitment: Some(self.node.commitment),
+                min_context_slot: self.node.seen(),
+            },
+            ..RpcProgramAccountsConfig::default()
+        };
+        let params = json!([program.to_string(), config]);
+        let found: Vec<RpcKeyedAccount> = self.node.call(METHOD, params, Needs::default()).await?;
+        let decode = |found: RpcKeyedAccount| {
+            let unreadable = |found| ChainError::Nonsense { method: METHOD, found, expected: "accounts" };
+            let address = found.pubkey.parse().map_err(|_| unreadable(found.pubkey.clone()))?;
+            let space = found.account.space;
+            let account = found.account.to_account();
+            let account = account.ok_or_else(|| unreadable("an account that can't be decoded".to_owned()))?;
+            let len = space.unwrap_or(account.data.len() as u64);
+            Ok(ProgramAccount { address, len, account })
+        };
+        found.into_iter().map(decode).collect()
+    }
+
+    /// When a transaction named an account last, in seconds since 1970; `None` if the node knows of none.
+    ///
+    /// # Errors
+    /// [`ChainError`] if the node could not be asked.
+    pub async fn last_used(&self, address: &Address) -> Result<Option<i64>, ChainError> {
+        let params = json!([address.to_string(), { "limit": 1, "commitment": self.node.commitment }]);
+        let found: Vec<RpcConfirmedTransactionStatusWithSignature> =
+            self.node.call("getSignaturesForAddress", params, Needs::default()).await?;
+        Ok(found.first().and_then(|found| found.block_time))
+    }
+
     /// Waits until a slot has been reached, and returns the slot that has.
     ///
     /// # Errors
@@ -152,29 +204,11 @@ impl Chain for RpcChain {
     }
 
     async fn tables_of(&self, authority: &Address) -> Result<Vec<(Address, Account)>, ChainError> {
-        const METHOD: &str = "getProgramAccounts";
         // The byte before the authority says that there is one: a frozen table has none, and may have any bytes there.
         let names = [&[1], authority.as_ref()].concat();
-        let filter = RpcFilterType::Memcmp(Memcmp::new_raw_bytes(TABLE_AUTHORITY_OFFSET - 1, names));
-        let config = RpcProgramAccountsConfig {
-            filters: Some(vec![filter]),
-            account_config: RpcAccountInfoConfig {
-                encoding: Some(UiAccountEncoding::Base64Zstd),
-                commitment: Some(self.node.commitment),
-                min_context_slot: self.node.seen(),
-                ..RpcAccountInfoConfig::default()
-            },
-            ..RpcProgramAccountsConfig::default()
-        };
-        let params = json!([address_lookup_table::ID.to_string(), config]);
-        let found: Vec<RpcKeyedAccount> = self.node.call(METHOD, params, Needs::default()).await?;
-        let decode = |found: RpcKeyedAccount| {
-            let unreadable = |found| ChainError::Nonsense { method: METHOD, found, expected: "accounts" };
-            let address = found.pubkey.parse().map_err(|_| unreadable(found.pubkey.clone()))?;
-            let account = found.account.to_account();
-            Ok((address, account.ok_or_else(|| unreadable("an account that can't be decoded".to_owned()))?))
-        };
-        found.into_iter().map(decode).collect()
+        let holding = [(TABLE_AUTHORITY_OFFSET - 1, names)];
+        let found = self.program_accounts(&address_lookup_table::ID, &holding, None).await?;
+        Ok(found.into_iter().map(|found| (found.address, found.account)).collect())
     }
 
     async fn rent(&self) -> Result<Rent, ChainError> {

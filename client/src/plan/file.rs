@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use committor_sdk::{chunks::ChunkLayout, digest::payload_digest};
+use committor_sdk::{chunk_buffer, chunks::ChunkLayout, digest::payload_digest};
 use sha2::{Digest, Sha256};
 use solana_address::Address;
 
 use super::{
-    BufferFacts, PlanContext, PlanError, PlannedTransaction, Price,
+    BufferFacts, PlanContext, PlanError, PlannedTransaction, Price, cost,
     shape::seal_transactions,
     transaction::TransactionBuilder,
     upload::{Destination, Upload, is_zero},
@@ -67,7 +67,11 @@ pub fn plan_file(facts: &FileFacts, context: &PlanContext) -> Result<FilePlan, P
         None => !is_zero(&facts.payload[range]),
     };
     let due = |layout: ChunkLayout| {
-        (0u32..).zip(layout.chunks()).filter(|(_, range)| is_due(range.clone())).map(|(chunk, _)| chunk).collect()
+        (0u32..)
+            .zip(layout.chunks())
+            .filter(|(_, range)| is_due(range.clone()))
+            .map(|(chunk, _)| chunk)
+            .collect()
     };
     let existing = facts.existing.as_ref().map(|(buffer, _)| buffer);
     let destination = Destination { seed, subject: buffer, lamports: facts.lamports, existing };
@@ -95,6 +99,33 @@ fn at_once(upload: &Upload, context: &PlanContext) -> Result<Option<PlannedTrans
     let transaction = builder.build(context, 0);
     let is_any = !transaction.instructions.is_empty();
     Ok((is_any && transaction.check(&context.payer).is_ok()).then_some(transaction))
+}
+
+/// The transaction that closes a buffer of `account_len` bytes and sends what is locked in it to `receiver`.
+pub fn plan_close_buffer(
+    buffer: Address,
+    account_len: u64,
+    receiver: Address,
+    context: &PlanContext,
+) -> PlannedTransaction {
+    let close = chunk_buffer::Close { authority: context.authority, buffer, receiver };
+    let mut builder = TransactionBuilder::new(Stage::Cleanup);
+    builder.loads(account_len).add(close.instruction(), cost::CLOSE);
+    builder.build(context, 0)
+}
+
+/// The transaction that hands a buffer of `account_len` bytes to another authority.
+pub fn plan_set_buffer_authority(
+    buffer: Address,
+    account_len: u64,
+    new_authority: Address,
+    context: &PlanContext,
+) -> PlannedTransaction {
+    let hand_on = chunk_buffer::SetAuthority { authority: context.authority, buffer };
+    let mut builder = TransactionBuilder::new(Stage::Prepare);
+    let args = chunk_buffer::SetAuthorityArgs { authority: new_authority };
+    builder.loads(account_len).add(hand_on.instruction(args), cost::CLOSE);
+    builder.build(context, 0)
 }
 
 impl FilePlan {

@@ -545,7 +545,11 @@ fn cover(keys: &[solana_address::Address], tables: &[LookupTable]) -> Vec<Lookup
 }
 
 /// The calls of `seal`, each in a transaction of its own, in any order: each hashes the next segment.
-pub(super) fn seal_transactions(index: usize, upload: &Upload, context: &PlanContext) -> Vec<PlannedTransaction> {
+pub(super) fn seal_transactions(
+    index: usize,
+    upload: &Upload,
+    context: &PlanContext,
+) -> Vec<PlannedTransaction> {
     let transactions = upload.seals.iter().zip(0u32..).map(|(seal, variant)| {
         let mut builder = TransactionBuilder::new(Stage::Prepare);
         builder.serves(index).loads(upload.account_len()).add(seal.clone(), upload.seal_cost());

@@ -144,14 +144,16 @@ impl Upload {
             None => context.rent.minimum(layout.account_len()).saturating_sub(lamports),
         };
         let due = due(layout);
-        let hashed = existing.filter(|_| due.is_empty()).map_or(0, |existing| existing.header.hashed_segments);
+        let hashed =
+            existing.filter(|_| due.is_empty()).map_or(0, |existing| existing.header.hashed_segments);
         let sealed = existing.is_some_and(|existing| existing.sealed);
         let seals = if sealed { Vec::new() } else { seals_due(hashed, &payload, buffer, layout, context) };
         let is_new = existing.is_none();
         let mut upload =
             Self { buffer, seals, rent, payload, seed, layout, is_new, due, first_chunk_rides: false };
-        upload.first_chunk_rides =
-            is_new && !upload.due.is_empty() && upload.create(0, true, context)?.check(&context.payer).is_ok();
+        upload.first_chunk_rides = is_new
+            && !upload.due.is_empty()
+            && upload.create(0, true, context)?.check(&context.payer).is_ok();
         Ok(upload)
     }
 

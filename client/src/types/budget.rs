@@ -32,6 +32,11 @@ pub enum PriorityFee {
     },
 }
 
+impl PriorityFee {
+    /// What three quarters of recent transactions stayed below, and one lamport per compute unit at most.
+    pub const AUTO: Self = Self::Percentile { percentile: 75, cap: 1_000_000 };
+}
+
 impl Default for PriorityFee {
     fn default() -> Self {
         Self::Fixed(0)
@@ -95,7 +100,7 @@ pub enum BudgetError {
     Compute(String),
     /// No priority fee.
     #[error(
-        "`{0}` is no priority fee: expected a price in micro-lamports per compute unit, or `pN:CAP` for the Nth percentile of recent fees, CAP at most"
+        "`{0}` is no priority fee: expected a price in micro-lamports per compute unit, `auto`, or `pN:CAP` for the Nth percentile of recent fees, CAP at most"
     )]
     PriorityFee(String),
 }
@@ -120,6 +125,9 @@ impl FromStr for PriorityFee {
 
     fn from_str(text: &str) -> Result<Self, BudgetError> {
         let refuse = || BudgetError::PriorityFee(text.to_owned());
+        if text == "auto" {
+            return Ok(Self::AUTO);
+        }
         let Some(percentile) = text.strip_prefix('p') else {
             return text.parse().map(Self::Fixed).map_err(|_| refuse());
         };
@@ -173,6 +181,7 @@ mod tests {
         for text in ["table", "simulate", "1", "1400000"] {
             assert_eq!(text.parse::<ComputeLimit>().unwrap().to_string(), text);
         }
+        assert_eq!("auto".parse(), Ok(PriorityFee::AUTO));
         for text in ["0", "25000", "p50:1000", "p100:0"] {
             assert_eq!(text.parse::<PriorityFee>().unwrap().to_string(), text);
         }

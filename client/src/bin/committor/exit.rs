@@ -52,6 +52,8 @@ impl From<Kind> for ExitCode {
 #[derive(Debug)]
 pub struct CommandError {
     kind: Kind,
+    /// What it is about, where the error itself does not say it.
+    subject: Option<String>,
     error: Box<dyn Error + Send + Sync>,
     hints: Vec<String>,
 }
@@ -59,11 +61,22 @@ pub struct CommandError {
 impl CommandError {
     /// An error of a kind.
     pub fn new(kind: Kind, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self { kind, error: error.into(), hints: Vec::new() }
+        Self { kind, subject: None, error: error.into(), hints: Vec::new() }
+    }
+
+    /// How the command ended.
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Says what the error is about.
+    pub fn about(mut self, subject: impl Into<String>) -> Self {
+        self.subject = Some(subject.into());
+        self
     }
 
     /// Adds what the library says that the user can do, if it has something to say.
-    fn hints(mut self, hint: Option<&'static str>) -> Self {
+    pub fn hints(mut self, hint: Option<&'static str>) -> Self {
         self.hints.extend(hint.map(str::to_owned));
         self
     }
@@ -77,7 +90,10 @@ impl CommandError {
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "error: {}", self.error)?;
+        match &self.subject {
+            Some(subject) => writeln!(f, "error: {subject}: {}", self.error)?,
+            None => writeln!(f, "error: {}", self.error)?,
+        }
         let mut said = self.error.to_string();
         let mut cause = self.error.source();
         let mut header = "\nCaused by:\n";

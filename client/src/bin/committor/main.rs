@@ -2,18 +2,27 @@
 
 mod args;
 mod bench;
+mod close;
 mod commit;
 mod demo;
+mod deployer;
+mod download;
 mod exit;
+mod files;
 mod finalize;
 mod input;
+mod list;
 mod localnet;
 mod output;
 mod progress;
 mod prune;
 mod resume;
+mod set_authority;
+mod show;
 mod status;
 mod tables;
+mod upload;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -47,6 +56,13 @@ async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
         Command::Finalize(command) => finalize::run(&args.global, command).await,
         Command::Status(command) => status::run(&args.global, command).await,
         Command::Resume(command) => resume::run(&args.global, command).await,
+        Command::Upload(command) => upload::run(&args.global, command).await,
+        Command::Download(command) => download::run(&args.global, command).await,
+        Command::Verify(command) => verify::run(&args.global, command).await,
+        Command::List(command) => list::run(&args.global, command).await,
+        Command::Show(command) => show::run(&args.global, command).await,
+        Command::Close(command) => close::run(&args.global, command).await,
+        Command::SetAuthority(command) => set_authority::run(&args.global, command).await,
         Command::Tables(command) => tables::run(&args.global, command).await,
         Command::Prune(command) => prune::run(&args.global, command).await,
         Command::Localnet(command) => localnet::run(&args.global, command).await,

@@ -283,6 +283,11 @@ fn display_preview(preview: &Preview) -> String {
     format!("{table}\n{refusals}Amounts are in lamports. Nothing was sent.\n")
 }
 
+/// Bytes in hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Prints any value as JSON.
 pub fn json(value: &impl Serialize, output: Output) -> Result<(), CommandError> {
     let text = match output {

@@ -1,0 +1,116 @@
+//! Landing many transactions.
+
+use std::collections::VecDeque;
+
+use futures::stream::{FuturesUnordered, StreamExt};
+use solana_keypair::Keypair;
+use solana_signer::Signer;
+use solana_transaction::versioned::VersionedTransaction;
+
+use super::{DeployError, Deployer, Progress, Watch};
+use crate::{
+    chain::{Chain, ChainError, RecentBlockhash, RpcChain, SignedTransaction},
+    plan::{PlanContext, PlannedTransaction},
+};
+
+/// Transactions that are signed in one go.
+const SIGNED_TOGETHER: usize = 32;
+/// How often one transaction is signed before it is given up.
+const MAX_SIGNATURES: u32 = 8;
+
+/// What it takes to land transactions.
+pub(super) struct Batch<'a> {
+    pub(super) chain: &'a RpcChain,
+    /// All that may have to sign.
+    pub(super) keypairs: Vec<&'a Keypair>,
+    pub(super) context: &'a PlanContext,
+    pub(super) in_flight: usize,
+    pub(super) watch: &'a Watch,
+}
+
+/// A transaction and how often it has been signed.
+struct Due {
+    planned: PlannedTransaction,
+    signed: u32,
+}
+
+impl Deployer {
+    pub(super) fn batch<'a>(&'a self, context: &'a PlanContext, watch: &'a Watch) -> Batch<'a> {
+        Batch {
+            chain: &self.chain,
+            keypairs: vec![&self.signers.payer, &self.signers.authority],
+            context,
+            in_flight: self.settings.transactions_in_flight,
+            watch,
+        }
+    }
+}
+
+impl Batch<'_> {
+    /// Lands transactions, in any order. Returns a slot that has seen all of them.
+    pub(super) async fn land(&self, transactions: Vec<PlannedTransaction>) -> Result<u64, DeployError> {
+        let mut due: VecDeque<Due> =
+            transactions.into_iter().map(|planned| Due { planned, signed: 0 }).collect();
+        let mut sending = FuturesUnordered::new();
+        let mut slot = 0;
+        loop {
+            // Signed when they are about to be sent: a blockhash does not outlive a long upload.
+            while sending.len() < self.in_flight.max(1) && !due.is_empty() && !self.watch.stop.is_cancelled()
+            {
+                let recent = self.chain.recent_blockhash().await?;
+                let together = due.len().min(SIGNED_TOGETHER);
+                let batch: Vec<Due> = due.drain(..together).collect();
+                let new = batch.iter().filter(|due| due.signed == 0).count() as u64;
+                for due in batch {
+                    sending.push(self.send(due, recent));
+                }
+                self.watch.tell(Progress::Sent { transactions: new });
+            }
+            let Some((sent, outcome)) = sending.next().await else { break };
+            match outcome {
+                Ok(landed) => {
+                    slot = slot.max(landed);
+                    self.watch.tell(Progress::Landed { bytes: data_len(&sent.planned) });
+                }
+                Err(DeployError::Chain(ChainError::Expired { .. })) if sent.signed < MAX_SIGNATURES => {
+                    self.watch.tell(Progress::Expired);
+                    due.push_front(sent);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if due.is_empty() { Ok(slot) } else { Err(DeployError::Stopped { left: due.len() }) }
+    }
+
+    async fn send(&self, mut due: Due, recent: RecentBlockhash) -> (Due, Result<u64, DeployError>) {
+        due.signed += 1;
+        let transaction = match self.sign(&due.planned, recent) {
+            Ok(transaction) => transaction,
+            Err(error) => return (due, Err(error)),
+        };
+        let last_valid_block_height = recent.last_valid_block_height;
+        let signed = SignedTransaction { transaction, last_valid_block_height, preflight: false };
+        let landed = self.chain.land(signed).await;
+        (due, landed.map(|landed| landed.slot).map_err(DeployError::from))
+    }
+
+    fn sign(
+        &self,
+        planned: &PlannedTransaction,
+        recent: RecentBlockhash,
+    ) -> Result<VersionedTransaction, DeployError> {
+        let message = planned.message(&self.context.payer, recent.blockhash)?;
+        let signers = usize::from(message.header().num_required_signatures);
+        let keys = &message.static_account_keys()[..signers];
+        let keypairs: Vec<&Keypair> = keys
+            .iter()
+            .filter_map(|key| self.keypairs.iter().find(|keypair| keypair.pubkey() == *key).copied())
+            .collect();
+        Ok(VersionedTransaction::try_new(message, &keypairs)?)
+    }
+}
+
+/// Bytes of instruction data that a transaction carries.
+pub(super) fn data_len(planned: &PlannedTransaction) -> u64 {
+    planned.instructions.iter().map(|instruction| instruction.data.len() as u64).sum()
+}
