@@ -8,6 +8,8 @@ mod modes;
 mod settings;
 #[path = "cli/stop.rs"]
 mod stop;
+#[path = "cli/upload.rs"]
+mod upload;
 #[path = "cli/world.rs"]
 mod world;
 
@@ -27,7 +29,24 @@ use world::{ASSETS, Localnet, World, json};
 fn help_is_what_it_was() {
     let world = World::new();
     assert_snapshot!("help", world.show(&["--help"]));
-    let commands = ["commit", "finalize", "status", "resume", "tables", "prune", "localnet", "demo", "bench"];
+    let commands = [
+        "commit",
+        "finalize",
+        "status",
+        "resume",
+        "upload",
+        "download",
+        "verify",
+        "list",
+        "show",
+        "close",
+        "set-authority",
+        "tables",
+        "prune",
+        "localnet",
+        "demo",
+        "bench",
+    ];
     for command in commands {
         assert_snapshot!(format!("help_{command}"), world.show(&[command, "--help"]));
     }

@@ -1,6 +1,6 @@
 //! The buffers of an authority: finding them, closing them, handing them on.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use committor_sdk::{BufferView, chunk_buffer, chunks::PAYLOAD_OFFSET};
 use futures::{StreamExt, stream};
@@ -168,10 +168,12 @@ pub(super) fn view(address: Address, account: &Account) -> Result<BufferView<'_>
 impl Deployer {
     /// Closes buffers, each for itself; what is locked in them goes to `receiver`.
     ///
-    /// One that can't be closed does not keep the others.
+    /// One that can't be closed does not keep the others. One that is named twice is closed once.
     pub async fn close(&self, buffers: &[Address], receiver: Address, watch: &Watch) -> Vec<Closed> {
         let close =
             async |buffer: Address| Closed { buffer, outcome: self.close_one(buffer, receiver, watch).await };
+        let mut named = HashSet::new();
+        let buffers: Vec<Address> = buffers.iter().copied().filter(|buffer| named.insert(*buffer)).collect();
         let closing: Vec<_> = buffers.iter().map(|buffer| close(*buffer)).collect();
         stream::iter(closing).buffered(self.settings.transactions_in_flight.max(1)).collect().await
     }

@@ -297,7 +297,7 @@ async fn bundles_of_a_few_accounts_of_65_536_bytes_and_1_mib() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "uploads 300 MiB in a quarter of a million transactions, which takes half an hour"]
+#[ignore = "uploads 300 MiB in a quarter of a million transactions, which takes a quarter of an hour"]
 async fn bundles_of_many_accounts_of_65_536_bytes_and_1_mib() {
     run(cells(&[LARGE], &[8, 12, 20, 21], false)).await;
     run(cells(&[MIB], &[2, 3], false).into_iter().filter(is_slow).collect()).await;

@@ -1,3 +1,5 @@
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use serde_json::json;
 use solana_address::Address;
 
@@ -17,6 +19,10 @@ pub struct Show {
     buffer: Address,
 }
 
+fn time(seconds_since_1970: i64) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(seconds_since_1970).ok()?))
+}
+
 pub async fn run(global: &Global, command: &Show) -> Result<Kind, CommandError> {
     let (buffers, chain) = deployer::buffers(global).await?;
     let (found, last_used) = tokio::join!(buffers.get(command.buffer), buffers.last_used(command.buffer));
@@ -28,7 +34,7 @@ pub async fn run(global: &Global, command: &Show) -> Result<Kind, CommandError> 
         return Ok(Kind::Success);
     }
     let digest = buffer.digest.as_deref().unwrap_or("-");
-    let last_used = last_used.map_or_else(|| "unknown".to_owned(), |at| format!("{at} s after 1970"));
+    let last_used = last_used.and_then(time).map_or_else(|| "unknown".to_owned(), httpdate::fmt_http_date);
     let state = state(&buffer);
     let committor_client::deploy::BufferReport {
         pubkey,
