@@ -1,5 +1,6 @@
 //! From what people write to settings: clusters by name, Solana's own configuration file, keypair files.
 
+mod keypair;
 mod settings;
 
 use std::{
@@ -7,11 +8,12 @@ use std::{
     time::Duration,
 };
 
-use solana_keypair::Keypair;
+use solana_commitment_config::CommitmentConfig;
 use thiserror::Error;
 
 use crate::types::BudgetError;
 
+pub use keypair::KeypairSource;
 pub use settings::{EngineOptions, StageOption};
 
 /// Why a setting could not be read.
@@ -52,14 +54,17 @@ pub enum ConfigError {
     /// An option for a stage that does not exist.
     #[error("`{0}` is no stage: expected prepare, commit, finalize or cleanup")]
     Stage(String),
+    /// No commitment that anything can be relied on at.
+    #[error("`{0}` is no commitment: expected confirmed or finalized")]
+    Commitment(String),
     /// No length of time.
     #[error("`{0}` is no length of time: give a whole number and s, m, h or d, such as 30d")]
     Age(String),
     /// The keypair file can't be read.
-    #[error("could not read a keypair from {}: {reason}", .path.display())]
+    #[error("could not read a keypair from {source_name}: {reason}")]
     Keypair {
-        /// The file.
-        path: PathBuf,
+        /// The file, or what else it was to come from.
+        source_name: String,
         /// Why; never any of its content.
         reason: &'static str,
     },
@@ -76,6 +81,7 @@ impl ConfigError {
             | Self::Budget(_)
             | Self::Stage(_)
             | Self::Age(_)
+            | Self::Commitment(_)
             | Self::Keypair { .. } => false,
         }
     }
@@ -89,11 +95,11 @@ impl ConfigError {
             Self::File { .. } => Some("`--config FILE` names another one"),
             Self::SettingsFile { .. } => Some("`--settings FILE` names another one"),
             Self::Settings { .. } => Some("docs/settings.md has every key and what it takes"),
-            Self::Keypair { .. } => {
-                Some("`--keypair FILE` names another one; `committor localnet` makes one where there is none")
-            }
+            Self::Keypair { .. } => Some(
+                "`--keypair` takes a file, `-` for stdin, and `prompt://` or `ASK` on a terminal; `committor localnet` makes a file where there is none",
+            ),
             // The error itself says what was expected.
-            Self::Budget(_) | Self::Stage(_) | Self::Age(_) => None,
+            Self::Budget(_) | Self::Stage(_) | Self::Age(_) | Self::Commitment(_) => None,
         }
     }
 }
@@ -122,6 +128,18 @@ pub fn cluster_url(name: &str) -> Result<String, ConfigError> {
     Ok(url.to_owned())
 }
 
+/// When a transaction counts as landed: `confirmed` or `finalized`.
+///
+/// # Errors
+/// [`ConfigError::Commitment`] if it is neither. What is merely `processed` may be dropped again.
+pub fn parse_commitment(text: &str) -> Result<CommitmentConfig, ConfigError> {
+    match text {
+        "confirmed" => Ok(CommitmentConfig::confirmed()),
+        "finalized" => Ok(CommitmentConfig::finalized()),
+        other => Err(ConfigError::Commitment(other.to_owned())),
+    }
+}
+
 /// A length of time: a whole number of seconds (`90s`), minutes, hours or days (`30d`).
 ///
 /// # Errors
@@ -147,8 +165,10 @@ pub fn parse_age(text: &str) -> Result<Duration, ConfigError> {
 pub struct SolanaConfig {
     /// URL of the cluster.
     pub url: Option<String>,
-    /// Path of the keypair.
-    pub keypair: Option<PathBuf>,
+    /// Where the keypair comes from.
+    pub keypair: Option<KeypairSource>,
+    /// When a transaction counts as landed.
+    pub commitment: Option<CommitmentConfig>,
 }
 
 impl SolanaConfig {
@@ -167,7 +187,7 @@ impl SolanaConfig {
         Ok(Self::parse(&text))
     }
 
-    /// The two keys that matter here are plain scalars on lines of their own, which is all of YAML that the file uses.
+    /// The keys that matter here are plain scalars on lines of their own, which is all of YAML that the file uses.
     fn parse(text: &str) -> Self {
         let value = |key: &str| {
             text.lines().find_map(|line| {
@@ -176,7 +196,10 @@ impl SolanaConfig {
                 (!value.is_empty()).then(|| value.to_owned())
             })
         };
-        Self { url: value("json_rpc_url"), keypair: value("keypair_path").map(PathBuf::from) }
+        let Ok(keypair) = value("keypair_path").map(|source| source.parse()).transpose();
+        // What is merely processed can still be dropped; whoever looks for that is served with what can't.
+        let commitment = value("commitment").and_then(|level| parse_commitment(&level).ok());
+        Self { url: value("json_rpc_url"), keypair, commitment }
     }
 }
 
@@ -188,23 +211,6 @@ pub fn default_settings_path() -> Option<PathBuf> {
 /// Where the keypair is by default: `~/.config/solana/id.json`.
 pub fn default_keypair_path() -> Option<PathBuf> {
     Some(home()?.join(".config/solana/id.json"))
-}
-
-/// Reads a keypair file as Solana's tools write it: a JSON array of 64 bytes.
-///
-/// # Errors
-/// [`ConfigError::Keypair`] if it is missing or something else.
-pub fn read_keypair(path: &Path) -> Result<Keypair, ConfigError> {
-    let fail = |reason| ConfigError::Keypair { path: path.to_owned(), reason };
-    let text = std::fs::read_to_string(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => fail("no such file"),
-        std::io::ErrorKind::PermissionDenied => fail("permission denied"),
-        _ => fail("the file can't be read"),
-    })?;
-    let bytes: Vec<u8> =
-        serde_json::from_str(&text).map_err(|_| fail("expected a JSON array of 64 numbers"))?;
-    Keypair::try_from(bytes.as_slice())
-        .map_err(|_| fail("the 64 bytes are not a secret key and its public key"))
 }
 
 fn home() -> Option<PathBuf> {
@@ -249,25 +255,16 @@ mod tests {
     #[test]
     fn the_solana_configuration_file_is_understood() {
         let text = "---\njson_rpc_url: https://api.devnet.solana.com\nwebsocket_url: ''\n\
-                    keypair_path: /home/a b/id.json\naddress_labels:\n  json_rpc_url: no\n";
+                    keypair_path: /home/a b/id.json\ncommitment: finalized\naddress_labels:\n  json_rpc_url: no\n";
         let config = SolanaConfig::parse(text);
         assert_eq!(config.url.as_deref(), Some("https://api.devnet.solana.com"));
-        assert_eq!(config.keypair, Some(PathBuf::from("/home/a b/id.json")));
+        assert_eq!(config.keypair, Some(KeypairSource::File("/home/a b/id.json".into())));
+        assert_eq!(config.commitment, Some(CommitmentConfig::finalized()));
+        assert_eq!(SolanaConfig::parse("commitment: processed").commitment, None);
+        assert_eq!(
+            SolanaConfig::parse("keypair_path: ASK").keypair,
+            Some(KeypairSource::Phrase { path: None })
+        );
         assert_eq!(SolanaConfig::parse("json_rpc_url: ''"), SolanaConfig::default());
-    }
-
-    #[test]
-    fn a_bad_keypair_file_is_named_and_never_quoted() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("id.json");
-        for content in ["", "[1,2,3]", "secret words", "{}"] {
-            std::fs::write(&path, content).unwrap();
-            let error = read_keypair(&path).unwrap_err().to_string();
-            assert!(error.contains(path.to_str().unwrap()), "{error}");
-            assert!(content.is_empty() || !error.contains(content), "{error}");
-        }
-        let missing = read_keypair(&folder.path().join("none")).unwrap_err();
-        assert!(missing.to_string().ends_with("no such file"), "{missing}");
-        assert!(missing.hint().unwrap().contains("--keypair"));
     }
 }

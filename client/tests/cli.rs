@@ -2,6 +2,8 @@
 
 #[path = "cli/dry_run.rs"]
 mod dry_run;
+#[path = "cli/habits.rs"]
+mod habits;
 #[path = "cli/modes.rs"]
 mod modes;
 #[path = "cli/settings.rs"]
@@ -46,6 +48,8 @@ fn help_is_what_it_was() {
         "localnet",
         "demo",
         "bench",
+        "completions",
+        "man",
     ];
     for command in commands {
         assert_snapshot!(format!("help_{command}"), world.show(&[command, "--help"]));

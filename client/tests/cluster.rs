@@ -4,7 +4,7 @@
 //! Runs on the embedded validator, or on the one that `anchor test` has started: its URL and wallet are in
 //! `ANCHOR_PROVIDER_URL` and `ANCHOR_WALLET`.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use committor_client::{
     AccountCommit, BundleId, Changeset, CommitBundle, Committor,
@@ -31,7 +31,7 @@ impl Cluster {
     async fn new() -> Self {
         if let Ok(url) = std::env::var("ANCHOR_PROVIDER_URL") {
             let wallet = std::env::var("ANCHOR_WALLET").expect("ANCHOR_WALLET beside ANCHOR_PROVIDER_URL");
-            let payer = Arc::new(config::read_keypair(Path::new(&wallet)).unwrap());
+            let payer = Arc::new(config::KeypairSource::File(wallet.into()).read().unwrap());
             return Self { rpc: RpcSettings::new(url), payer, _localnet: None };
         }
         let localnet = Localnet::builder().start().await.unwrap();

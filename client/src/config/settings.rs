@@ -123,6 +123,20 @@ where
     }
 }
 
+/// An error about an unknown key, with the known one that is most like it.
+fn with_nearest(error: &str) -> String {
+    let error = error.trim_end();
+    let nearest = || {
+        let mut words = error.rsplit_once("unknown field `")?.1.split('`').step_by(2);
+        let unknown = words.next()?;
+        let likeness = |known: &&str| strsim::normalized_damerau_levenshtein(unknown, known);
+        words
+            .filter(|known| likeness(known) > 0.5)
+            .max_by(|one, other| likeness(one).total_cmp(&likeness(other)))
+    };
+    nearest().map_or_else(|| error.to_owned(), |known| format!("{error}\ndid you mean `{known}`?"))
+}
+
 impl EngineOptions {
     /// Reads a settings file.
     ///
@@ -133,7 +147,7 @@ impl EngineOptions {
         let text = text.map_err(|source| ConfigError::SettingsFile { path: path.to_owned(), source })?;
         let refuse = |reason: String| ConfigError::Settings { path: path.to_owned(), reason };
         let options: Self =
-            toml::from_str(&text).map_err(|error| refuse(error.to_string().trim_end().to_owned()))?;
+            toml::from_str(&text).map_err(|error| refuse(with_nearest(&error.to_string())))?;
         if let Some(text) = &options.keep {
             parse_age(text).map_err(|error| refuse(format!("`keep`: {error}")))?;
         }

@@ -3,7 +3,7 @@
 //! `engine-example` starts a validator of its own; `engine-example URL KEYPAIR` plays on a cluster that has the programs,
 //! such as that of `committor localnet`, and keeps `engine.db` there.
 
-use std::{error::Error, path::Path, sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use committor_client::{
     AccountCommit, BundleId, Changeset, ChangesetReport, CommitBundle, CommitMode, Committor, Event,
@@ -34,7 +34,7 @@ async fn main() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let (rpc, authority, store, localnet) = if let [url, keypair] = args.as_slice() {
         let rpc = RpcSettings::new(config::cluster_url(url)?);
-        (rpc, config::read_keypair(Path::new(keypair))?, "engine.db".into(), None)
+        (rpc, config::KeypairSource::File(keypair.into()).read()?, "engine.db".into(), None)
     } else {
         let localnet = Localnet::builder().start().await?;
         let websocket_url = Some(localnet.ws_url().to_owned());

@@ -1,18 +1,22 @@
 //! The command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use committor_client::{
     CommitMode, EngineSettings,
     chain::RpcSettings,
-    config::{self, ConfigError, EngineOptions, SolanaConfig, StageOption},
+    config::{self, ConfigError, EngineOptions, KeypairSource, SolanaConfig, StageOption},
     types::{BundleStatus, ComputeLimit, PriorityFee, Stage, TransactionVersion},
 };
 use solana_address::Address;
+use solana_commitment_config::CommitmentConfig;
 use solana_keypair::Keypair;
 
-use crate::exit::{CommandError, Kind};
+use crate::{
+    exit::{CommandError, Kind},
+    keys::Keys,
+};
 
 /// Exit codes, for `--help`.
 const EXIT_CODES: &str = "\
@@ -20,16 +24,16 @@ Exit codes:
   0  everything landed
   1  an error that fits none of the others
   2  the command line, a file or a setting is wrong; nothing was done
-  3  nothing of the changeset landed
+  3  nothing of the changeset, or not all of the file, landed
   4  some bundles landed, others did not; `committor status` shows which
-  5  landed, but an account read back is not what was committed
+  5  landed, but what was read back is not what was sent; or `verify` found a difference
   6  the cluster can't be reached or does not answer
   7  the store can't be used
-  8  interrupted; what had not ended goes on with `committor resume`";
+  8  interrupted; `committor resume`, or the same upload again, goes on with what is left";
 
 /// Bring account state that an off-chain engine changed back to Solana
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXIT_CODES, max_term_width = 110)]
+#[command(name = "committor", version, after_help = EXIT_CODES, max_term_width = 110)]
 pub struct Args {
     #[command(flatten)]
     pub global: Global,
@@ -49,12 +53,15 @@ pub struct Global {
     /// Configuration file of Solana's command-line tools [default: ~/.config/solana/cli/config.yml]
     #[arg(short = 'C', long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Keypair of the authority that accounts are delegated to [default: the configured one]
-    #[arg(short, long, global = true, value_name = "FILE")]
-    pub keypair: Option<PathBuf>,
-    /// Keypair that pays fees and rent [default: the authority's]
-    #[arg(long, global = true, value_name = "FILE")]
-    pub fee_payer: Option<PathBuf>,
+    /// Keypair of the authority: a file, `-` for stdin, `prompt://` or `ASK` for a seed phrase [default: the configured one]
+    #[arg(short, long, global = true, value_name = "KEYPAIR")]
+    pub keypair: Option<KeypairSource>,
+    /// Keypair that pays fees and rent, in the same forms [default: the authority's]
+    #[arg(long, global = true, value_name = "KEYPAIR")]
+    pub fee_payer: Option<KeypairSource>,
+    /// When a transaction counts as landed: confirmed or finalized [default: the configured one, or confirmed]
+    #[arg(long, global = true, value_name = "COMMITMENT", value_parser = config::parse_commitment)]
+    pub commitment: Option<CommitmentConfig>,
     /// Database of changesets and their outcomes
     #[arg(long, global = true, value_name = "FILE", default_value = "committor.db", env = "COMMITTOR_STORE")]
     pub store: PathBuf,
@@ -64,6 +71,9 @@ pub struct Global {
     /// Form of the output
     #[arg(long, global = true, value_name = "FORM", default_value = "display")]
     pub output: Output,
+    /// Keypairs that have been read.
+    #[arg(skip)]
+    pub keys: Keys,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -91,6 +101,8 @@ pub enum Command {
     Localnet(Localnet),
     Demo(Demo),
     Bench(Bench),
+    Completions(crate::completions::Completions),
+    Man(crate::man::Man),
 }
 
 /// Commit account states from files
@@ -338,6 +350,7 @@ impl Global {
             ("--config", self.config.is_some()),
             ("--keypair", self.keypair.is_some()),
             ("--fee-payer", self.fee_payer.is_some()),
+            ("--commitment", self.commitment.is_some()),
         ];
         match given.into_iter().find(|(option, given)| *given && options.contains(option)) {
             None => Ok(()),
@@ -363,33 +376,35 @@ impl Global {
 
     /// The cluster.
     pub fn cluster(&self) -> Result<RpcSettings, ConfigError> {
-        let url = match &self.url {
-            Some(url) => config::cluster_url(url)?,
-            None => config::cluster_url(&self.solana()?.url.unwrap_or_else(|| "localhost".to_owned()))?,
+        let solana = match (&self.url, self.commitment) {
+            (Some(_), Some(_)) => SolanaConfig::default(),
+            _ => self.solana()?,
         };
-        let settings = RpcSettings::new(url);
-        Ok(match &self.ws {
-            Some(ws) => RpcSettings { websocket_url: Some(ws.clone()), ..settings },
-            None => settings,
-        })
+        let url = self.url.clone().or(solana.url).unwrap_or_else(|| "localhost".to_owned());
+        let mut settings = RpcSettings::new(config::cluster_url(&url)?);
+        if let Some(ws) = &self.ws {
+            settings.websocket_url = Some(ws.clone());
+        }
+        settings.commitment = self.commitment.or(solana.commitment).unwrap_or(settings.commitment);
+        Ok(settings)
     }
 
-    /// Path of the authority's keypair.
-    pub fn keypair_path(&self) -> Result<PathBuf, ConfigError> {
-        if let Some(path) = &self.keypair {
-            return Ok(path.clone());
+    /// Where the authority's keypair comes from.
+    pub fn keypair_source(&self) -> Result<KeypairSource, ConfigError> {
+        if let Some(source) = &self.keypair {
+            return Ok(source.clone());
         }
-        let configured = self.solana()?.keypair.or_else(config::default_keypair_path);
-        Ok(configured.unwrap_or_else(|| PathBuf::from("id.json")))
+        let default = || config::default_keypair_path().unwrap_or_else(|| PathBuf::from("id.json"));
+        Ok(self.solana()?.keypair.unwrap_or_else(|| KeypairSource::File(default())))
     }
 
     /// The authority.
-    pub fn authority(&self) -> Result<Keypair, ConfigError> {
-        config::read_keypair(&self.keypair_path()?)
+    pub fn authority(&self) -> Result<Arc<Keypair>, ConfigError> {
+        self.keys.get(&self.keypair_source()?)
     }
 
     /// Who pays, if it is not the authority.
-    pub fn payer(&self) -> Result<Option<Keypair>, ConfigError> {
-        self.fee_payer.as_deref().map(config::read_keypair).transpose()
+    pub fn payer(&self) -> Result<Option<Arc<Keypair>>, ConfigError> {
+        self.fee_payer.as_ref().map(|source| self.keys.get(source)).transpose()
     }
 }

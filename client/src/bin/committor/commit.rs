@@ -71,8 +71,8 @@ pub async fn interruptible<T>(
 
 /// Plans a changeset and prints what it would take.
 async fn dry_run(global: &Global, engine: &Engine, changeset: &Changeset) -> Result<Kind, CommandError> {
-    let authority = Arc::new(global.authority()?);
-    let payer = global.payer()?.map_or_else(|| authority.clone(), Arc::new);
+    let authority = global.authority()?;
+    let payer = global.payer()?.unwrap_or_else(|| authority.clone());
     let signers = Signers { payer, authority };
     let chain = Arc::new(RpcChain::new(global.cluster()?));
     let folder = tempfile::tempdir().map_err(|error| CommandError::new(Kind::Other, error))?;

@@ -1,5 +1,6 @@
-use std::{io::Write, path::Path};
+use std::{io::Write, path::Path, sync::Arc};
 
+use committor_client::config::KeypairSource;
 use committor_localnet::{Localnet, LocalnetBuilder, LocalnetError};
 use serde::Serialize;
 use solana_keypair::Keypair;
@@ -23,10 +24,16 @@ struct Running {
 
 pub async fn run(global: &Global, command: &Command) -> Result<Kind, CommandError> {
     global.refuse("localnet", &["--url", "--ws", "--fee-payer"])?;
-    let path = global.keypair_path()?;
-    let keypair = if path.exists() { global.authority()? } else { new_keypair(&path)? };
+    let source = global.keypair_source()?;
+    let keypair = match &source {
+        KeypairSource::File(path) if !path.exists() => Arc::new(new_keypair(path)?),
+        _ => global.authority()?,
+    };
     let authority = keypair.pubkey();
-    let mut builder = Localnet::builder().rpc_port(command.rpc_port).ws_port(command.ws_port).payer(keypair);
+    let mut builder = Localnet::builder()
+        .rpc_port(command.rpc_port)
+        .ws_port(command.ws_port)
+        .payer(keypair.insecure_clone());
     let mut delegated = Vec::new();
     for dump in input::read_dumps(&command.delegate)? {
         delegated.push(dump.pubkey.to_string());
@@ -36,7 +43,7 @@ pub async fn run(global: &Global, command: &Command) -> Result<Kind, CommandErro
     let running = Running {
         rpc_url: localnet.rpc_url().to_owned(),
         websocket_url: localnet.ws_url().to_owned(),
-        keypair: path.display().to_string(),
+        keypair: source.to_string(),
         pubkey: authority.to_string(),
         delegated,
     };

@@ -4,6 +4,7 @@ mod args;
 mod bench;
 mod close;
 mod commit;
+mod completions;
 mod demo;
 mod deployer;
 mod download;
@@ -11,8 +12,10 @@ mod exit;
 mod files;
 mod finalize;
 mod input;
+mod keys;
 mod list;
 mod localnet;
+mod man;
 mod output;
 mod progress;
 mod prune;
@@ -68,5 +71,7 @@ async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
         Command::Localnet(command) => localnet::run(&args.global, command).await,
         Command::Demo(command) => demo::run(&args.global, command).await,
         Command::Bench(command) => bench::run(&args.global, command).await,
+        Command::Completions(command) => completions::run(command),
+        Command::Man(command) => man::run(command),
     }
 }

@@ -71,7 +71,7 @@ async fn list(global: &Global, command: &List) -> Result<Kind, CommandError> {
     } else {
         // Only reads, so that it can be asked while an engine works on the store.
         status::require_store(global)?;
-        let authority = Arc::new(global.authority()?);
+        let authority = global.authority()?;
         let signers = Signers { payer: authority.clone(), authority };
         let chain = Arc::new(RpcChain::new(global.cluster()?));
         Manager::new(chain, Store::open(&global.store)?, signers, TableSettings::default())
