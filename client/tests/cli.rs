@@ -54,6 +54,7 @@ fn help_is_what_it_was() {
     for command in commands {
         assert_snapshot!(format!("help_{command}"), world.show(&[command, "--help"]));
     }
+    assert_snapshot!("help_bench_commit", world.show(&["bench", "commit", "--help"]));
     assert_snapshot!("help_bench_in_flight", world.show(&["bench", "in-flight", "--help"]));
     assert_snapshot!("help_bench_plan", world.show(&["bench", "plan", "--help"]));
 }
@@ -309,4 +310,29 @@ fn planning_is_measured_by_size_of_the_changeset() {
     assert_eq!(figures["strategies"], mix);
     let shown = world.show(&["bench", "plan", "--accounts", "100", "--repeats", "1"]);
     assert!(shown.contains("An account of 100 costs 1.00 times one of 100."), "{shown}");
+}
+
+#[test]
+fn commits_at_a_rate_and_bundles_in_flight_are_measured() {
+    let world = World::new();
+    let args =
+        "bench commit --accounts 4 --accounts-per-bundle 1,4 --commits 8 --rate 200 --output json-compact";
+    let output = world.run(&args.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let figures = json(&output);
+    for (run, bundles) in figures["runs"].as_array().unwrap().iter().zip([8, 2]) {
+        assert_eq!(
+            (&run["landed"], &run["failed"], &run["bundles"]),
+            (&8.into(), &0.into(), &bundles.into())
+        );
+        assert_eq!(run["land"]["observations"], bundles);
+        assert!(run["land"]["median"].as_f64() >= run["accept"]["min"].as_f64());
+    }
+    let wrong = world.show(&["bench", "commit", "--accounts", "4", "--accounts-per-bundle", "5"]);
+    assert!(wrong.starts_with("exit code: 2") && wrong.contains("--accounts-per-bundle is 5"), "{wrong}");
+
+    let args = "bench in-flight --bundles 4 --in-flight 1,4 --repeats 1 --output json-compact";
+    let figures = json(&world.run(&args.split(' ').collect::<Vec<_>>()));
+    let rows: Vec<_> = figures["rows"].as_array().unwrap().iter().map(|row| &row["in_flight"]).collect();
+    assert_eq!(rows, [1, 4]);
 }

@@ -312,8 +312,32 @@ pub struct Bench {
 
 #[derive(Debug, Subcommand)]
 pub enum Benchmark {
+    Commit(BenchCommit),
     Plan(BenchPlan),
     InFlight(BenchInFlight),
+}
+
+/// Measure how long commits at a fixed rate take to be accepted and to land
+#[derive(Debug, clap::Args)]
+pub struct BenchCommit {
+    /// Accounts that are committed to in turn
+    #[arg(long, value_name = "COUNT", default_value_t = 16)]
+    pub accounts: usize,
+    /// Accounts of a bundle; each number is a run of its own
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,8")]
+    pub accounts_per_bundle: Vec<usize>,
+    /// Length of a state; all of it changes every time
+    #[arg(long, value_name = "BYTES", default_value_t = 512)]
+    pub bytes: usize,
+    /// Commits per second, each account of a bundle counted
+    #[arg(long, value_name = "COUNT", default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rate: u32,
+    /// Commits of a run
+    #[arg(long, value_name = "COUNT", default_value_t = 2_000)]
+    pub commits: usize,
+    /// Time between two blocks of the local validator
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
+    pub slot_ms: u16,
 }
 
 /// Measure what lands per second, by the number of bundles that are worked on at a time

@@ -1,7 +1,9 @@
 //! Benchmarks of the library, without a cluster of the caller's. Each prints figures and a ratio; none passes or fails by the clock.
 
+mod commit;
 mod in_flight;
 mod plan;
+mod statistics;
 
 use crate::{
     args::{Bench, Benchmark, Global},
@@ -10,6 +12,7 @@ use crate::{
 
 pub async fn run(global: &Global, command: &Bench) -> Result<Kind, CommandError> {
     match &command.benchmark {
+        Benchmark::Commit(options) => commit::run(global, options).await,
         Benchmark::InFlight(options) => in_flight::run(global, options).await,
         Benchmark::Plan(options) => plan::run(global, options),
     }
