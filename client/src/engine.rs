@@ -5,6 +5,7 @@
 //! step is recorded before it is taken; on start, what had not ended goes on.
 
 mod admission;
+mod audit;
 mod builder;
 mod bundle;
 mod dry_run;
@@ -29,6 +30,7 @@ use solana_signer::Signer;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+pub use audit::{Audit, AuditedAccount, AuditedBatch, Verdict};
 pub use builder::Builder;
 pub use dry_run::{BundlePreview, Preview};
 pub use error::EngineError;

@@ -30,6 +30,7 @@
 //! a store never has a change without those before it.
 
 mod action;
+mod audit;
 mod error;
 mod find;
 mod migrations;
@@ -189,6 +190,27 @@ pub enum TransactionOutcome {
     Expired,
 }
 
+/// The last commit of an account that landed from a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredLanding {
+    /// The account.
+    pub account: Address,
+    /// The commit's bundle.
+    pub bundle: BundleKey,
+    /// How far that went.
+    pub mode: CommitMode,
+    /// The delegation that the commit was made for.
+    pub session: u64,
+    /// The commit's nonce.
+    pub nonce: Nonce,
+    /// The commit's id.
+    pub commit_id: CommitId,
+    /// The state.
+    pub state: Arc<[u8]>,
+    /// Whether there are bundles of the account that have not ended.
+    pub unfinished: bool,
+}
+
 /// How the work on a bundle ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BundleEnd {
@@ -288,6 +310,30 @@ impl Store {
         self.readers
             .run("read the last state of an account", move |sql| read::last_landed(sql, &account))
             .await
+    }
+
+    /// Accounts that have commits here, in the order of their addresses' bytes: those after `after`, `limit` at most.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they could not be read.
+    pub async fn accounts_after(
+        &self,
+        after: Option<Address>,
+        limit: u32,
+    ) -> Result<Vec<Address>, StoreError> {
+        self.readers.run("list accounts", move |sql| audit::accounts(sql, after, limit)).await
+    }
+
+    /// What landed last for each of these accounts; those that nothing landed for are left out.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they could not be read.
+    pub async fn landings(&self, accounts: Vec<Address>) -> Result<Vec<StoredLanding>, StoreError> {
+        let read = move |sql: &dyn sql::Sql| {
+            let landings = accounts.into_iter().map(|account| audit::landing(sql, account));
+            landings.filter_map(Result::transpose).collect()
+        };
+        self.readers.run("read what landed last", read).await
     }
 
     /// The buffers that were planned for a bundle, each with the position of its commit.

@@ -1,5 +1,7 @@
 //! The `committor` command as its users see it: what it prints where, and its exit codes.
 
+#[path = "cli/audit.rs"]
+mod audit;
 #[path = "cli/dry_run.rs"]
 mod dry_run;
 #[path = "cli/habits.rs"]
@@ -36,6 +38,7 @@ fn help_is_what_it_was() {
         "finalize",
         "status",
         "resume",
+        "audit",
         "upload",
         "download",
         "verify",

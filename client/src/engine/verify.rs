@@ -77,7 +77,7 @@ pub(super) async fn verify<C: Chain>(
 }
 
 /// The first difference between what was committed and what is there.
-fn difference(committed: &[u8], found: &[u8]) -> Option<String> {
+pub(super) fn difference(committed: &[u8], found: &[u8]) -> Option<String> {
     if committed.len() != found.len() {
         return Some(format!("it has {} bytes, committed were {}", found.len(), committed.len()));
     }

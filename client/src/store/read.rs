@@ -90,7 +90,7 @@ pub(super) fn bundle(sql: &dyn Sql, key: BundleKey) -> Result<StoredBundle, Stor
     Ok(StoredBundle { key, changeset, id, mode, status, commits, actions: action::decode(actions)? })
 }
 
-fn state(row: &mut Row, column: usize) -> Result<Arc<[u8]>, StoreError> {
+pub(super) fn state(row: &mut Row, column: usize) -> Result<Arc<[u8]>, StoreError> {
     let bytes = row.take_bytes(column)?;
     bytes.map(Arc::from).ok_or_else(|| StoreError::Corrupt { what: "a state", found: "nothing".to_owned() })
 }
@@ -148,7 +148,7 @@ pub(super) fn mode(sql: &dyn Sql, key: BundleKey) -> Result<CommitMode, StoreErr
     bundle_row(sql, key).map(|row| row.mode)
 }
 
-fn parse_mode(text: &str) -> Result<CommitMode, StoreError> {
+pub(super) fn parse_mode(text: &str) -> Result<CommitMode, StoreError> {
     text.parse().map_err(|UnknownMode(found)| StoreError::Corrupt { what: "a mode", found })
 }
 

@@ -89,6 +89,7 @@ pub enum Command {
     Finalize(Finalize),
     Status(Status),
     Resume(Resume),
+    Audit(crate::audit::Audit),
     Upload(crate::upload::Upload),
     Download(crate::download::Download),
     Verify(crate::verify::Verify),

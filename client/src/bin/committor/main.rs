@@ -1,6 +1,7 @@
 //! The `committor` command. Parses, calls the library, prints.
 
 mod args;
+mod audit;
 mod bench;
 mod close;
 mod commit;
@@ -59,6 +60,7 @@ async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
         Command::Finalize(command) => finalize::run(&args.global, command).await,
         Command::Status(command) => status::run(&args.global, command).await,
         Command::Resume(command) => resume::run(&args.global, command).await,
+        Command::Audit(command) => audit::run(&args.global, command).await,
         Command::Upload(command) => upload::run(&args.global, command).await,
         Command::Download(command) => download::run(&args.global, command).await,
         Command::Verify(command) => verify::run(&args.global, command).await,
