@@ -188,6 +188,7 @@ mod tests {
             (read::UNFINISHED, 0),
             (read::STAGED, 0),
             (read::LAST_LANDED, 1),
+            (read::LAST_SLOT, 2),
             (read::OPEN_TRANSACTIONS, 2),
             (read::WITHOUT_COST, 1),
             (tables::ENTRIES, 1),
