@@ -193,6 +193,9 @@ pub trait Chain: Send + Sync + 'static {
     /// The slot at the commitment asked for.
     fn slot(&self) -> impl Future<Output = Result<u64, ChainError>> + Send;
 
+    /// A slot that can't be undone any more, with all before it: leaders take what lookup tables hold from there.
+    fn finalized_slot(&self) -> impl Future<Output = Result<u64, ChainError>> + Send;
+
     /// The priority fees that transactions which wrote to these accounts paid lately, one per slot, in micro-lamports per
     /// compute unit. Empty if the node knows none.
     fn priority_fees(

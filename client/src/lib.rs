@@ -11,6 +11,7 @@
 
 pub mod chain;
 pub mod config;
+pub mod crypto;
 pub mod deploy;
 pub mod engine;
 pub mod plan;

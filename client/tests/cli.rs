@@ -55,6 +55,7 @@ fn help_is_what_it_was() {
         assert_snapshot!(format!("help_{command}"), world.show(&[command, "--help"]));
     }
     assert_snapshot!("help_bench_commit", world.show(&["bench", "commit", "--help"]));
+    assert_snapshot!("help_bench_crypto", world.show(&["bench", "crypto", "--help"]));
     assert_snapshot!("help_bench_faults", world.show(&["bench", "faults", "--help"]));
     assert_snapshot!("help_bench_in_flight", world.show(&["bench", "in-flight", "--help"]));
     assert_snapshot!("help_bench_plan", world.show(&["bench", "plan", "--help"]));
@@ -331,6 +332,12 @@ fn commits_at_a_rate_and_bundles_in_flight_are_measured() {
     }
     let wrong = world.show(&["bench", "commit", "--accounts", "4", "--accounts-per-bundle", "5"]);
     assert!(wrong.starts_with("exit code: 2") && wrong.contains("--accounts-per-bundle is 5"), "{wrong}");
+
+    let args = "bench crypto --repeats 1 --sizes 1,20 --output json-compact";
+    let figures = json(&world.run(&args.split(' ').collect::<Vec<_>>()));
+    // Two operations, idle and busy, two sizes, four arms.
+    assert_eq!(figures["rows"].as_array().unwrap().len(), 2 * 2 * 2 * 4);
+    assert!(figures["rows"].as_array().unwrap().iter().all(|row| row["median_ratio"].as_f64() > Some(0.0)));
 
     let args = "bench in-flight --bundles 4 --in-flight 1,4 --repeats 1 --output json-compact";
     let figures = json(&world.run(&args.split(' ').collect::<Vec<_>>()));

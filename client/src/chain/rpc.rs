@@ -6,6 +6,7 @@ use serde_json::json;
 use solana_account::Account;
 use solana_account_decoder_client_types::{UiAccount, UiAccountEncoding, UiDataSliceConfig};
 use solana_address::Address;
+use solana_commitment_config::CommitmentConfig;
 use solana_hash::Hash;
 use solana_rpc_client::{nonblocking::rpc_client::RpcClient, rpc_client::RpcClientConfig};
 use solana_rpc_client_api::{
@@ -242,6 +243,10 @@ impl Chain for RpcChain {
         let slot = self.node.position().await?.slot;
         // An answer may have come in the meantime that has seen a later one.
         Ok(self.node.seen().map_or(slot, |seen| seen.max(slot)))
+    }
+
+    async fn finalized_slot(&self) -> Result<u64, ChainError> {
+        self.node.call("getSlot", json!([CommitmentConfig::finalized()]), Needs::default()).await
     }
 
     async fn priority_fees(&self, writable: &[Address]) -> Result<Vec<u64>, ChainError> {

@@ -1,15 +1,15 @@
 //! Landing many transactions.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
-use futures::stream::{FuturesUnordered, StreamExt};
+use futures::{StreamExt, TryStreamExt, stream::FuturesUnordered};
 use solana_keypair::Keypair;
-use solana_signer::Signer;
 use solana_transaction::versioned::VersionedTransaction;
 
 use super::{DeployError, Deployer, Progress, Watch};
 use crate::{
     chain::{Chain, ChainError, RecentBlockhash, RpcChain, SignedTransaction},
+    crypto::{CryptoPool, Unsigned},
     plan::{PlanContext, PlannedTransaction},
 };
 
@@ -22,7 +22,7 @@ const MAX_SIGNATURES: u32 = 8;
 pub(super) struct Batch<'a> {
     pub(super) chain: &'a RpcChain,
     /// All that may have to sign.
-    pub(super) keypairs: Vec<&'a Keypair>,
+    pub(super) keypairs: Vec<Arc<Keypair>>,
     pub(super) context: &'a PlanContext,
     pub(super) in_flight: usize,
     pub(super) watch: &'a Watch,
@@ -38,7 +38,7 @@ impl Deployer {
     pub(super) fn batch<'a>(&'a self, context: &'a PlanContext, watch: &'a Watch) -> Batch<'a> {
         Batch {
             chain: &self.chain,
-            keypairs: vec![&self.signers.payer, &self.signers.authority],
+            keypairs: vec![self.signers.payer.clone(), self.signers.authority.clone()],
             context,
             in_flight: self.settings.transactions_in_flight,
             watch,
@@ -51,6 +51,7 @@ impl Batch<'_> {
     pub(super) async fn land(&self, transactions: Vec<PlannedTransaction>) -> Result<u64, DeployError> {
         let mut due: VecDeque<Due> =
             transactions.into_iter().map(|planned| Due { planned, signed: 0 }).collect();
+        let pool = CryptoPool::shared()?;
         let mut sending = FuturesUnordered::new();
         let mut slot = 0;
         loop {
@@ -61,8 +62,10 @@ impl Batch<'_> {
                 let together = due.len().min(SIGNED_TOGETHER);
                 let batch: Vec<Due> = due.drain(..together).collect();
                 let new = batch.iter().filter(|due| due.signed == 0).count() as u64;
-                for due in batch {
-                    sending.push(self.send(due, recent));
+                let signed = pool.sign_stream(self.unsigned(&batch, recent)?).map(|(_, signed)| signed);
+                let signed: Vec<VersionedTransaction> = signed.try_collect().await?;
+                for (due, transaction) in batch.into_iter().zip(signed) {
+                    sending.push(self.send(due, transaction, recent.last_valid_block_height));
                 }
                 self.watch.tell(Progress::Sent { transactions: new });
             }
@@ -82,31 +85,24 @@ impl Batch<'_> {
         if due.is_empty() { Ok(slot) } else { Err(DeployError::Stopped { left: due.len() }) }
     }
 
-    async fn send(&self, mut due: Due, recent: RecentBlockhash) -> (Due, Result<u64, DeployError>) {
-        due.signed += 1;
-        let transaction = match self.sign(&due.planned, recent) {
-            Ok(transaction) => transaction,
-            Err(error) => return (due, Err(error)),
+    fn unsigned(&self, batch: &[Due], recent: RecentBlockhash) -> Result<Vec<Unsigned>, DeployError> {
+        let unsigned = |due: &Due| {
+            let message = due.planned.message(&self.context.payer, recent.blockhash)?;
+            Ok(Unsigned { message, keypairs: self.keypairs.clone() })
         };
-        let last_valid_block_height = recent.last_valid_block_height;
+        batch.iter().map(unsigned).collect()
+    }
+
+    async fn send(
+        &self,
+        due: Due,
+        transaction: VersionedTransaction,
+        last_valid_block_height: u64,
+    ) -> (Due, Result<u64, DeployError>) {
+        let due = Due { signed: due.signed + 1, ..due };
         let signed = SignedTransaction { transaction, last_valid_block_height, preflight: false };
         let landed = self.chain.land(signed).await;
         (due, landed.map(|landed| landed.slot).map_err(DeployError::from))
-    }
-
-    fn sign(
-        &self,
-        planned: &PlannedTransaction,
-        recent: RecentBlockhash,
-    ) -> Result<VersionedTransaction, DeployError> {
-        let message = planned.message(&self.context.payer, recent.blockhash)?;
-        let signers = usize::from(message.header().num_required_signatures);
-        let keys = &message.static_account_keys()[..signers];
-        let keypairs: Vec<&Keypair> = keys
-            .iter()
-            .filter_map(|key| self.keypairs.iter().find(|keypair| keypair.pubkey() == *key).copied())
-            .collect();
-        Ok(VersionedTransaction::try_new(message, &keypairs)?)
     }
 }
 

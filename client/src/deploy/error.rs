@@ -3,11 +3,11 @@
 use committor_sdk::{AccountError, chunks::LayoutError};
 use solana_address::Address;
 use solana_signature::Signature;
-use solana_signer::SignerError;
 use thiserror::Error;
 
 use crate::{
     chain::ChainError,
+    crypto::CryptoError,
     plan::{CompileError, PlanError},
     types::Lamports,
 };
@@ -95,7 +95,7 @@ pub enum DeployError {
     Compile(#[from] CompileError),
     /// A transaction can't be signed.
     #[error("could not sign a transaction")]
-    Sign(#[from] SignerError),
+    Sign(#[from] CryptoError),
 }
 
 impl DeployError {

@@ -32,7 +32,7 @@ pub use upkeep::Upkeep;
 
 use super::{EngineError, Signers};
 use crate::{
-    chain::Chain,
+    chain::{Chain, ChainError},
     store::{Store, StoredTable},
     types::{LookupTable, TableHolder},
 };
@@ -201,7 +201,7 @@ impl<C: Chain> Tables<C> {
                 Some(None) => return Ok(self.book().cover(&wanted)),
                 Some(Some(slot)) => {
                     let _turn = self.inner.slots.lock().await;
-                    let now = self.wait_past(slot).await?;
+                    let now = self.wait_finalized_past(slot).await?;
                     self.book().reached(now);
                     continue;
                 }
@@ -293,7 +293,7 @@ impl<C: Chain> Tables<C> {
             let _turn = self.inner.slots.lock().await;
             loop {
                 let Some(after) = self.book().usable_after(keys) else { break };
-                let slot = self.wait_past(after).await?;
+                let slot = self.wait_finalized_past(after).await?;
                 self.book().reached(slot);
             }
         }
@@ -302,10 +302,22 @@ impl<C: Chain> Tables<C> {
 
     /// Waits until the chain has got past a slot. Returns where it is.
     async fn wait_past(&self, slot: u64) -> Result<u64, EngineError> {
+        self.wait_until_past(slot, || self.inner.chain.slot()).await
+    }
+
+    /// Waits until a slot after this one is finalized. Returns the last one that is.
+    async fn wait_finalized_past(&self, slot: u64) -> Result<u64, EngineError> {
+        self.wait_until_past(slot, || self.inner.chain.finalized_slot()).await
+    }
+
+    async fn wait_until_past<F>(&self, slot: u64, ask: impl Fn() -> F) -> Result<u64, EngineError>
+    where
+        F: Future<Output = Result<u64, ChainError>>,
+    {
         let patience = self.inner.settings.slot_patience;
         let (mut last, mut since) = (0, Instant::now());
         loop {
-            let now = self.inner.chain.slot().await?;
+            let now = ask().await?;
             if now > slot {
                 return Ok(now);
             }

@@ -100,6 +100,10 @@ impl Chain for FaultyChain {
         faulty!(self, self.inner.supports_v1())
     }
 
+    async fn finalized_slot(&self) -> Result<u64, ChainError> {
+        faulty!(self, self.inner.finalized_slot())
+    }
+
     async fn slot(&self) -> Result<u64, ChainError> {
         faulty!(self, self.inner.slot())
     }

@@ -313,6 +313,7 @@ pub struct Bench {
 #[derive(Debug, Subcommand)]
 pub enum Benchmark {
     Commit(BenchCommit),
+    Crypto(BenchCrypto),
     Plan(BenchPlan),
     InFlight(BenchInFlight),
     Faults(BenchFaults),
@@ -356,6 +357,25 @@ pub struct BenchCommit {
     /// Time between two blocks of the local validator
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
     pub slot_ms: u16,
+}
+
+/// Measure signing and verifying: one by one, each as a job of its own, and in ordered chunks
+#[derive(Debug, clap::Args)]
+pub struct BenchCrypto {
+    /// How often each size is measured
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeats: u32,
+    /// Numbers of transactions
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_delimiter = ',',
+        default_value = "1,4,16,64,256,1000,10000,100000"
+    )]
+    pub sizes: Vec<usize>,
+    /// Threads of the ordered chunks; 0 for as many as there are cores
+    #[arg(long, value_name = "COUNT", default_value_t = 0)]
+    pub threads: usize,
 }
 
 /// Measure what lands per second, by the number of bundles that are worked on at a time

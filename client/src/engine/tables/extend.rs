@@ -123,14 +123,17 @@ impl<C: Chain> Tables<C> {
     }
 
     /// A recent slot from which no table of this authority was derived: not by this manager, and not by another process.
+    ///
+    /// The program knows it only if a block that it sees had it as an ancestor: the newest one was still being made, and one
+    /// that is not finalized may turn out to be skipped.
     async fn unused_slot(&self, authority: &Address) -> Result<u64, EngineError> {
-        let mut slot = self.inner.chain.slot().await?;
+        let mut slot = self.inner.chain.finalized_slot().await?;
         loop {
             let (table, _) = derive_lookup_table_address(authority, slot);
             if !self.book().knows(&table) && self.inner.chain.headers(&[table]).await? == [None] {
                 return Ok(slot);
             }
-            slot = self.wait_past(slot).await?;
+            slot = self.wait_finalized_past(slot).await?;
         }
     }
 

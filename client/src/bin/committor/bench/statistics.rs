@@ -62,6 +62,31 @@ impl Statistics {
     }
 }
 
+/// Times of an arm over those of another one, repeat by repeat.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Ratios {
+    pub median_ratio: f64,
+    pub min_ratio: f64,
+    pub max_ratio: f64,
+}
+
+impl Ratios {
+    /// All zeroes if there are none.
+    pub fn of(times: impl IntoIterator<Item = (Duration, Duration)>) -> Self {
+        let ratio = |(arm, other): (Duration, Duration)| {
+            arm.as_secs_f64() / other.as_secs_f64().max(f64::MIN_POSITIVE)
+        };
+        let mut ratios: Vec<f64> = times.into_iter().map(ratio).collect();
+        ratios.sort_by(f64::total_cmp);
+        let at = |index: usize| ratios.get(index).copied().unwrap_or_default();
+        Self {
+            median_ratio: at(ratios.len() / 2),
+            min_ratio: at(0),
+            max_ratio: at(ratios.len().saturating_sub(1)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
