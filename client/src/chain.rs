@@ -154,8 +154,12 @@ pub struct ProgramAccount {
 
 /// What the engine needs of a cluster.
 ///
-/// All reads see at least what any transaction changed that this value reported as landed.
+/// All reads see at least what any transaction changed that this value reported as landed, or that [`Self::saw`] told it of.
 pub trait Chain: Send + Sync + 'static {
+    /// From here on, reads see at least this slot: something landed in it, as whoever calls knows from an earlier life of the
+    /// process.
+    fn saw(&self, slot: u64);
+
     /// A blockhash to sign with.
     fn recent_blockhash(&self) -> impl Future<Output = Result<RecentBlockhash, ChainError>> + Send;
 

@@ -299,6 +299,11 @@ impl<C: Chain> Committor<C> {
         }
     }
 
+    /// The chain.
+    pub fn chain(&self) -> &C {
+        &self.inner.runner.chain
+    }
+
     /// The store.
     pub fn store(&self) -> &Store {
         &self.inner.runner.store

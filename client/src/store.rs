@@ -336,6 +336,15 @@ impl Store {
         self.readers.run("read what landed last", read).await
     }
 
+    /// The highest slot in which a transaction is known to have landed of a bundle or of the last ones before it that commit
+    /// to its accounts.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it could not be read.
+    pub async fn last_slot(&self, key: BundleKey) -> Result<Option<u64>, StoreError> {
+        self.readers.run("read the last slot of a bundle", move |sql| read::last_slot(sql, key)).await
+    }
+
     /// The buffers that were planned for a bundle, each with the position of its commit.
     ///
     /// # Errors

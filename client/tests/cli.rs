@@ -59,6 +59,7 @@ fn help_is_what_it_was() {
     }
     assert_snapshot!("help_bench_commit", world.show(&["bench", "commit", "--help"]));
     assert_snapshot!("help_bench_crypto", world.show(&["bench", "crypto", "--help"]));
+    assert_snapshot!("help_bench_faults", world.show(&["bench", "faults", "--help"]));
     assert_snapshot!("help_bench_in_flight", world.show(&["bench", "in-flight", "--help"]));
     assert_snapshot!("help_bench_plan", world.show(&["bench", "plan", "--help"]));
 }

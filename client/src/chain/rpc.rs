@@ -176,6 +176,10 @@ impl Drop for RpcChain {
 }
 
 impl Chain for RpcChain {
+    fn saw(&self, slot: u64) {
+        self.node.saw(slot);
+    }
+
     async fn recent_blockhash(&self) -> Result<RecentBlockhash, ChainError> {
         self.node.recent_blockhash().await
     }

@@ -168,12 +168,20 @@ impl<C: Chain> Runner<C> {
     async fn attempts(&self, bundle: &StoredBundle) -> Result<Applied, EngineError> {
         let mut left = self.settings.attempts.max(1);
         let mut delay = Backoff(self.settings.first_retry_delay);
-        let mut simulate = false;
+        let (mut simulate, mut is_current) = (false, false);
         loop {
             let error = match self.attempt(bundle, simulate).await {
                 Ok(applied) => return Ok(applied),
                 Err(error) => error,
             };
+            // A process that was just started does not know how far the chain is, and a lagging node may have told of the
+            // past: that there is no plan is believed once the node has seen what the store has.
+            if matches!(error, EngineError::Plan(_)) && !std::mem::replace(&mut is_current, true) {
+                if let Some(slot) = self.store.last_slot(bundle.key).await? {
+                    self.chain.saw(slot);
+                    continue;
+                }
+            }
             // Limits from the table may be too low for programs that nobody has measured.
             let from_table = self.settings.budgets.of(stage_of(bundle)).compute == ComputeLimit::Table;
             let try_simulated = !simulate && from_table && error.is_out_of_compute();

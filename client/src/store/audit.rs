@@ -14,11 +14,11 @@ pub(super) const ACCOUNTS: &str =
     "SELECT DISTINCT account FROM commits WHERE account > ?1 ORDER BY account LIMIT ?2";
 const FIRST_ACCOUNTS: &str = "SELECT DISTINCT account FROM commits ORDER BY account LIMIT ?1";
 
-const LANDING: &str = "SELECT bundle, mode, session, nonce, commit_id, state
+pub(super) const LANDING: &str = "SELECT bundle, mode, session, nonce, commit_id, state
      FROM commits JOIN bundles ON bundles.id = bundle JOIN commit_values ON commit_row = commits.id
      WHERE account = ?1 AND status = 'landed' AND nonce IS NOT NULL
      ORDER BY commits.id DESC LIMIT 1";
-const UNFINISHED: &str = "SELECT count(*) FROM commits JOIN bundles ON bundles.id = bundle
+pub(super) const UNFINISHED: &str = "SELECT count(*) FROM commits JOIN bundles ON bundles.id = bundle
      WHERE account = ?1 AND status IN ('accepted', 'preparing', 'committing', 'staged', 'finalizing')";
 
 /// The accounts after `after`, `limit` at most.

@@ -148,7 +148,7 @@ fn totals(sql: &dyn Sql) -> Result<Totals, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{read, report, retention, sqlite, tables};
+    use crate::store::{audit, read, report, retention, sqlite, tables};
 
     /// The steps in which SQLite answers a question.
     fn plan(sql: &dyn Sql, statement: &str, count: usize) -> Vec<String> {
@@ -188,8 +188,12 @@ mod tests {
             (read::UNFINISHED, 0),
             (read::STAGED, 0),
             (read::LAST_LANDED, 1),
+            (read::LAST_SLOT, 2),
             (read::OPEN_TRANSACTIONS, 2),
             (read::WITHOUT_COST, 1),
+            (audit::ACCOUNTS, 2),
+            (audit::LANDING, 1),
+            (audit::UNFINISHED, 1),
             (tables::ENTRIES, 1),
             (tables::RELEASE_ENDED, 0),
             (retention::PRUNABLE, 2),

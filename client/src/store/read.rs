@@ -105,6 +105,20 @@ pub(super) fn last_landed(sql: &dyn Sql, account: &Address) -> Result<Option<Lan
     }))
 }
 
+/// Commits of each account that are looked at: an account may have any number.
+pub(super) const LAST_SLOT: &str = "SELECT max(slot) FROM transactions WHERE id IN (
+         SELECT transaction_row FROM transaction_commits WHERE commit_row IN (
+             SELECT id FROM commits WHERE account = ?1 AND id <= ?2 ORDER BY id DESC LIMIT 16))";
+
+pub(super) fn last_slot(sql: &dyn Sql, key: BundleKey) -> Result<Option<u64>, StoreError> {
+    let mut last = None;
+    for commit in sql.query("SELECT account, id FROM commits WHERE bundle = ?1", params![key.0])? {
+        let slot = sql.first(LAST_SLOT, params![&commit.address(0)?, commit.int(1)?])?;
+        last = last.max(slot.map(|slot| slot.optional_number(0)).transpose()?.flatten());
+    }
+    Ok(last)
+}
+
 pub(super) fn buffers(sql: &dyn Sql, key: BundleKey) -> Result<Vec<(usize, Address)>, StoreError> {
     let rows = sql.query(
         "SELECT position, address FROM buffers JOIN commits ON commits.id = commit_row

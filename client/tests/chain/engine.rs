@@ -3,9 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use committor_client::{
-    AccountCommit, BundleId, Changeset, CommitBundle, Committor, chain::RpcSettings, types::BundleStatus,
+    AccountCommit, BundleId, Changeset, CommitBundle, CommitMode, Committor, chain::RpcSettings,
+    types::BundleStatus,
 };
-use committor_faults::FaultProxy;
+use committor_faults::{Fault, FaultProxy, Rule};
 use committor_localnet::Localnet;
 use solana_address::Address;
 use solana_keypair::Keypair;
@@ -58,4 +59,34 @@ async fn a_changeset_lands_whole_and_once_whatever_goes_wrong() {
     assert_eq!((verification.equal.len(), verification.mismatches), (8, vec![]));
     assert!(faults > 0);
     committor.shutdown(Duration::ZERO).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_was_started_again_does_not_take_a_lagging_nodes_word_for_what_it_saw_itself() {
+    let authority = Arc::new(Keypair::new());
+    let account = Address::new_from_array([1; 32]);
+    let builder = Localnet::builder().airdrop(authority.pubkey(), 1_000_000_000_000);
+    let localnet = builder.delegated(account, authority.pubkey(), vec![0; 100]).start().await.unwrap();
+    let proxy = FaultProxy::start(localnet.rpc_url(), localnet.ws_url(), 4).await.unwrap();
+    let world = World { localnet, proxy };
+    let folder = tempfile::tempdir().unwrap();
+    let start = async || {
+        let builder = Committor::builder().rpc(world.settings()).authority(authority.clone());
+        builder.store(folder.path().join("committor.db")).start().await.unwrap()
+    };
+    let engine = start().await;
+    let commits = vec![AccountCommit { account, state: vec![7; 50].into() }];
+    let bundle = CommitBundle::new(BundleId(1), commits).mode(CommitMode::Stage);
+    let report = engine.commit(Changeset { bundles: vec![bundle] }).await.unwrap().finished().await.unwrap();
+    assert_eq!(report.bundles[0].status, BundleStatus::Staged, "{:?}", report.bundles[0].error);
+    engine.shutdown(Duration::ZERO).await.unwrap();
+    drop(engine);
+    // The next one reaches a node that has not seen that yet, and knows no `minContextSlot`.
+    let stale = Fault::Stale { slots: u64::MAX, checks_min_context_slot: false };
+    world.proxy.add(Rule::new(stale).on("getMultipleAccounts").times(6));
+    let engine = start().await;
+    let report = engine.finalize(report.bundles[0].key).await.unwrap().finished().await.unwrap();
+    assert_eq!(report.bundles[0].status, BundleStatus::Landed, "{:?}", report.bundles[0].error);
+    assert_eq!(world.proxy.counts().faults_of("getMultipleAccounts"), 6);
+    engine.shutdown(Duration::ZERO).await.unwrap();
 }

@@ -68,6 +68,10 @@ macro_rules! faulty {
 }
 
 impl Chain for FaultyChain {
+    fn saw(&self, slot: u64) {
+        self.inner.saw(slot);
+    }
+
     async fn recent_blockhash(&self) -> Result<RecentBlockhash, ChainError> {
         faulty!(self, self.inner.recent_blockhash())
     }

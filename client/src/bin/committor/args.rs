@@ -317,6 +317,24 @@ pub enum Benchmark {
     Crypto(BenchCrypto),
     Plan(BenchPlan),
     InFlight(BenchInFlight),
+    Faults(BenchFaults),
+}
+
+/// Land changesets through random faults, and ask the chain what became of every commit
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A seed says what is committed, which faults a proxy before a local validator makes, and whether the engine is stopped
+halfway and gone on with. The exit code is 1 if a commit was lost, landed twice, or broke another promise.")]
+pub struct BenchFaults {
+    /// How many seeds
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub seeds: u64,
+    /// The first seed; the others follow it
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub first_seed: u64,
+    /// Seeds that run at a time
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub in_flight: u16,
 }
 
 /// Measure how long commits at a fixed rate take to be accepted and to land

@@ -2,6 +2,7 @@
 
 mod commit;
 mod crypto;
+mod faults;
 mod in_flight;
 mod plan;
 mod statistics;
@@ -15,6 +16,7 @@ pub async fn run(global: &Global, command: &Bench) -> Result<Kind, CommandError>
     match &command.benchmark {
         Benchmark::Commit(options) => commit::run(global, options).await,
         Benchmark::Crypto(options) => crypto::run(global, options),
+        Benchmark::Faults(options) => faults::run(global, options).await,
         Benchmark::InFlight(options) => in_flight::run(global, options).await,
         Benchmark::Plan(options) => plan::run(global, options),
     }
