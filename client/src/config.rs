@@ -1,5 +1,7 @@
 //! From what people write to settings: clusters by name, Solana's own configuration file, keypair files.
 
+#[cfg(feature = "hardware-wallets")]
+mod hardware;
 mod keypair;
 mod settings;
 
@@ -68,6 +70,16 @@ pub enum ConfigError {
         /// Why; never any of its content.
         reason: &'static str,
     },
+    /// The hardware wallet did not take part.
+    #[cfg(feature = "hardware-wallets")]
+    #[error("could not use the hardware wallet {name}")]
+    Wallet {
+        /// What was asked for.
+        name: String,
+        /// Why.
+        #[source]
+        source: Box<solana_remote_wallet::remote_wallet::RemoteWalletError>,
+    },
 }
 
 impl ConfigError {
@@ -83,6 +95,8 @@ impl ConfigError {
             | Self::Age(_)
             | Self::Commitment(_)
             | Self::Keypair { .. } => false,
+            #[cfg(feature = "hardware-wallets")]
+            Self::Wallet { .. } => false,
         }
     }
 
@@ -98,6 +112,8 @@ impl ConfigError {
             Self::Keypair { .. } => Some(
                 "`--keypair` takes a file, `-` for stdin, and `prompt://` or `ASK` on a terminal; `committor localnet` makes a file where there is none",
             ),
+            #[cfg(feature = "hardware-wallets")]
+            Self::Wallet { .. } => Some("plug it in, unlock it, and open its Solana app"),
             // The error itself says what was expected.
             Self::Budget(_) | Self::Stage(_) | Self::Age(_) | Self::Commitment(_) => None,
         }

@@ -39,13 +39,14 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 use solana_address::Address;
-use solana_keypair::Keypair;
 use solana_message::VersionedMessage;
 use solana_signer::{Signer, SignerError};
 use solana_transaction::versioned::VersionedTransaction;
 use thiserror::Error;
 
 pub use ordered::OrderedStream;
+
+use crate::engine::SharedSigner;
 
 /// How batches are cut up.
 #[derive(Clone, Copy, Debug)]
@@ -115,12 +116,12 @@ impl CryptoError {
 }
 
 /// A message that is to be signed.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Unsigned {
     /// The message.
     pub message: VersionedMessage,
     /// At least the keypairs that it asks for, in any order.
-    pub keypairs: Vec<Arc<Keypair>>,
+    pub keypairs: Vec<SharedSigner>,
 }
 
 impl Unsigned {
@@ -132,10 +133,10 @@ impl Unsigned {
         let count = usize::from(self.message.header().num_required_signatures);
         let find = |key: &Address| {
             let keypair = self.keypairs.iter().find(|keypair| keypair.pubkey() == *key);
-            keypair.map(|keypair| &**keypair).ok_or(CryptoError::MissingSigner(*key))
+            keypair.ok_or(CryptoError::MissingSigner(*key))
         };
         let signers = self.message.static_account_keys().iter().take(count);
-        let keypairs: Vec<&Keypair> = signers.map(find).collect::<Result<_, _>>()?;
+        let keypairs: Vec<&SharedSigner> = signers.map(find).collect::<Result<_, _>>()?;
         Ok(VersionedTransaction::try_new(self.message, &keypairs)?)
     }
 }

@@ -36,7 +36,7 @@ pub use dry_run::{BundlePreview, Preview};
 pub use error::EngineError;
 pub(crate) use error::chain_of;
 pub use event::Event;
-pub use settings::{EngineSettings, Signers};
+pub use settings::{EngineSettings, SharedSigner, Signers};
 pub use ticket::Ticket;
 pub use verify::{Mismatch, Verification};
 

@@ -19,7 +19,8 @@ pub mod store;
 pub mod types;
 
 pub use engine::{
-    Builder, Committor, EngineError, EngineSettings, Event, Preview, Signers, Ticket, Verification,
+    Builder, Committor, EngineError, EngineSettings, Event, Preview, SharedSigner, Signers, Ticket,
+    Verification,
 };
 pub use store::{ChangesetReport, Store};
 pub use types::{AccountCommit, BundleId, Changeset, ChangesetId, CommitBundle, CommitMode, Lamports};

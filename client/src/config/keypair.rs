@@ -7,6 +7,7 @@ use solana_keypair::{Keypair, keypair_from_seed, seed_derivable::keypair_from_se
 use solana_seed_phrase::generate_seed_from_seed_phrase_and_passphrase;
 
 use super::ConfigError;
+use crate::engine::SharedSigner;
 
 /// Where a keypair comes from, as Solana's tools write it.
 ///
@@ -74,7 +75,7 @@ impl KeypairSource {
     pub fn read(&self) -> Result<Keypair, ConfigError> {
         let Self::File(path) = self else {
             return Err(self.fail(match self {
-                Self::Hardware(_) => "hardware wallets are not supported",
+                Self::Hardware(_) => "a hardware wallet keeps its keys",
                 _ => "expected a file",
             }));
         };
@@ -119,9 +120,32 @@ impl KeypairSource {
         keypair.map_err(|_| self.fail("no keypair can be derived"))
     }
 
+    /// The key of a hardware wallet, which has to be plugged in and unlocked.
+    ///
+    /// # Errors
+    /// [`ConfigError::Keypair`] if there is none, or if this is a build without the feature `hardware-wallets`.
+    #[cfg(feature = "hardware-wallets")]
+    pub fn wallet(&self) -> Result<SharedSigner, ConfigError> {
+        let Self::Hardware(uri) = self else { return Err(self.fail("expected usb://")) };
+        let query = uri.find('?').map_or("", |at| &uri[at..]);
+        let path = self.derivation(query)?.unwrap_or_default();
+        match super::hardware::HardwareSigner::find(uri, path) {
+            Ok(signer) => Ok(std::sync::Arc::new(signer)),
+            Err(error) => Err(ConfigError::Wallet { name: uri.clone(), source: Box::new(error) }),
+        }
+    }
+
+    /// The key of a hardware wallet, which has to be plugged in and unlocked.
+    ///
+    /// # Errors
+    /// [`ConfigError::Keypair`]: this is a build without the feature `hardware-wallets`.
+    #[cfg(not(feature = "hardware-wallets"))]
+    pub fn wallet(&self) -> Result<SharedSigner, ConfigError> {
+        Err(self.fail("this build knows no hardware wallets (cargo's feature `hardware-wallets`)"))
+    }
+
     fn derivation(&self, query: &str) -> Result<Option<DerivationPath>, ConfigError> {
-        let wrong =
-            || self.fail("expected `?key=ACCOUNT[/CHANGE]` or `?full-path=m/44'/501'/…` after `prompt://`");
+        let wrong = || self.fail("expected `?key=ACCOUNT[/CHANGE]` or `?full-path=m/44'/501'/…`");
         let query = query.trim_start_matches('/');
         match query.strip_prefix('?').and_then(|query| query.split_once('=')) {
             None if query.is_empty() => Ok(None),
@@ -182,8 +206,14 @@ mod tests {
         let missing = KeypairSource::File(folder.path().join("none")).read().unwrap_err();
         assert!(missing.to_string().ends_with("no such file"), "{missing}");
         assert!(missing.hint().unwrap().contains("--keypair"));
-        let wallet = "usb://ledger".parse::<KeypairSource>().unwrap().read().unwrap_err();
-        assert!(wallet.to_string().contains("usb://ledger"), "{wallet}");
+    }
+
+    #[test]
+    fn a_wallet_that_is_not_there_is_named() {
+        let source: KeypairSource = "usb://ledger?key=0".parse().unwrap();
+        let error = source.wallet().err().unwrap();
+        assert!(error.to_string().contains("usb://ledger?key=0"), "{error}");
+        assert!(error.hint().is_some());
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! Landing many transactions.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 use futures::{StreamExt, TryStreamExt, stream::FuturesUnordered};
-use solana_keypair::Keypair;
 use solana_transaction::versioned::VersionedTransaction;
 
 use super::{DeployError, Deployer, Progress, Watch};
 use crate::{
     chain::{Chain, ChainError, RecentBlockhash, RpcChain, SignedTransaction},
     crypto::{CryptoPool, Unsigned},
+    engine::SharedSigner,
     plan::{PlanContext, PlannedTransaction},
 };
 
@@ -22,7 +22,7 @@ const MAX_SIGNATURES: u32 = 8;
 pub(super) struct Batch<'a> {
     pub(super) chain: &'a RpcChain,
     /// All that may have to sign.
-    pub(super) keypairs: Vec<Arc<Keypair>>,
+    pub(super) keypairs: Vec<SharedSigner>,
     pub(super) context: &'a PlanContext,
     pub(super) in_flight: usize,
     pub(super) watch: &'a Watch,

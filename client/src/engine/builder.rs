@@ -6,10 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use solana_keypair::Keypair;
+use solana_signer::Signer;
 
 use super::{
-    Committor, EngineError, EngineSettings, Signers,
+    Committor, EngineError, EngineSettings, SharedSigner, Signers,
     tables::{TableSettings, Tables},
 };
 use crate::{
@@ -37,8 +37,8 @@ use crate::{
 #[derive(Default)]
 pub struct Builder {
     rpc: Option<RpcSettings>,
-    authority: Option<Arc<Keypair>>,
-    payer: Option<Arc<Keypair>>,
+    authority: Option<SharedSigner>,
+    payer: Option<SharedSigner>,
     store: Option<PathBuf>,
     settings: EngineSettings,
 }
@@ -57,14 +57,20 @@ impl Builder {
     }
 
     /// The authority that the accounts are delegated to.
-    pub fn authority(mut self, keypair: impl Into<Arc<Keypair>>) -> Self {
-        self.authority = Some(keypair.into());
+    pub fn authority(mut self, signer: impl Signer + Send + Sync + 'static) -> Self {
+        self.authority = Some(Arc::new(signer));
         self
     }
 
     /// Who pays fees and rent; by default the authority.
-    pub fn payer(mut self, keypair: impl Into<Arc<Keypair>>) -> Self {
-        self.payer = Some(keypair.into());
+    pub fn payer(mut self, signer: impl Signer + Send + Sync + 'static) -> Self {
+        self.payer = Some(Arc::new(signer));
+        self
+    }
+
+    /// Both at once, as others hold them too.
+    pub fn signers(mut self, signers: Signers) -> Self {
+        (self.payer, self.authority) = (Some(signers.payer), Some(signers.authority));
         self
     }
 

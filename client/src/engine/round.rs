@@ -5,11 +5,10 @@ use futures::{
     stream::{self, FuturesUnordered},
 };
 use solana_hash::Hash;
-use solana_keypair::Keypair;
 use solana_signature::Signature;
 use solana_transaction::versioned::VersionedTransaction;
 
-use super::{EngineError, Event, bundle::Runner, error::chain_of};
+use super::{EngineError, Event, SharedSigner, Signers, bundle::Runner, error::chain_of};
 use crate::{
     chain::{Chain, ChainError, Landed, SignedTransaction},
     plan::{ComputeUnits, PlanContext, PlannedTransaction},
@@ -152,8 +151,8 @@ impl<C: Chain> Runner<C> {
     }
 
     /// The payer first, and the authority if it is another key and has to sign.
-    fn keypairs(&self, signers: u8) -> Vec<&Keypair> {
-        let (payer, authority) = (&*self.signers.payer, &*self.signers.authority);
+    fn keypairs(&self, signers: u8) -> Vec<&SharedSigner> {
+        let Signers { payer, authority } = &self.signers;
         if signers < 2 { vec![payer] } else { vec![payer, authority] }
     }
 

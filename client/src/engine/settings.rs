@@ -2,7 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use solana_keypair::Keypair;
 use solana_signer::Signer;
 
 use super::tables::TableSettings;
@@ -55,13 +54,16 @@ impl Default for EngineSettings {
     }
 }
 
+/// Something that signs: a keypair in memory, or whatever keeps one.
+pub type SharedSigner = Arc<dyn Signer + Send + Sync>;
+
 /// Who signs.
 #[derive(Clone)]
 pub struct Signers {
     /// Pays fees and rent.
-    pub payer: Arc<Keypair>,
+    pub payer: SharedSigner,
     /// The authority that the accounts are delegated to. May be the payer.
-    pub authority: Arc<Keypair>,
+    pub authority: SharedSigner,
 }
 
 impl std::fmt::Debug for Signers {

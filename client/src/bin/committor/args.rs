@@ -1,17 +1,16 @@
 //! The command line.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use committor_client::{
-    CommitMode, EngineSettings,
+    CommitMode, EngineSettings, SharedSigner, Signers,
     chain::RpcSettings,
     config::{self, ConfigError, EngineOptions, KeypairSource, SolanaConfig, StageOption},
     types::{BundleStatus, ComputeLimit, PriorityFee, Stage, TransactionVersion},
 };
 use solana_address::Address;
 use solana_commitment_config::CommitmentConfig;
-use solana_keypair::Keypair;
 
 use crate::{
     exit::{CommandError, Kind},
@@ -462,12 +461,18 @@ impl Global {
     }
 
     /// The authority.
-    pub fn authority(&self) -> Result<Arc<Keypair>, ConfigError> {
+    pub fn authority(&self) -> Result<SharedSigner, ConfigError> {
         self.keys.get(&self.keypair_source()?)
     }
 
+    /// Who signs.
+    pub fn signers(&self) -> Result<Signers, ConfigError> {
+        let authority = self.authority()?;
+        Ok(Signers { payer: self.payer()?.unwrap_or_else(|| authority.clone()), authority })
+    }
+
     /// Who pays, if it is not the authority.
-    pub fn payer(&self) -> Result<Option<Arc<Keypair>>, ConfigError> {
+    pub fn payer(&self) -> Result<Option<SharedSigner>, ConfigError> {
         self.fee_payer.as_ref().map(|source| self.keys.get(source)).transpose()
     }
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use committor_client::{
-    Changeset, ChangesetReport, Committor, EngineError, Preview, Signers, Store, Verification,
+    Changeset, ChangesetReport, Committor, EngineError, Preview, Store, Verification,
     chain::{Chain, RpcChain},
     types::BundleStatus,
 };
@@ -71,9 +71,7 @@ pub async fn interruptible<T>(
 
 /// Plans a changeset and prints what it would take.
 async fn dry_run(global: &Global, engine: &Engine, changeset: &Changeset) -> Result<Kind, CommandError> {
-    let authority = global.authority()?;
-    let payer = global.payer()?.unwrap_or_else(|| authority.clone());
-    let signers = Signers { payer, authority };
+    let signers = global.signers()?;
     let chain = Arc::new(RpcChain::new(global.cluster()?));
     let folder = tempfile::tempdir().map_err(|error| CommandError::new(Kind::Other, error))?;
     // Without a store, nothing is known of what was committed before, and none is made.
@@ -102,12 +100,8 @@ pub async fn start(global: &Global, engine: &Engine) -> Result<Committor, Comman
     reached.map_err(|error| {
         CommandError::new(Kind::Cluster, error).hint("`--url` names another cluster; nothing was done")
     })?;
-    let mut builder =
-        Committor::builder().rpc(rpc).authority(global.authority()?).store(&global.store).settings(settings);
-    if let Some(payer) = global.payer()? {
-        builder = builder.payer(payer);
-    }
-    Ok(builder.start().await?)
+    let builder = Committor::builder().rpc(rpc).signers(global.signers()?);
+    Ok(builder.store(&global.store).settings(settings).start().await?)
 }
 
 /// Commits a changeset, shows how it goes, and reads everything back.

@@ -7,7 +7,7 @@ mod prompt;
 use std::sync::Arc;
 
 use committor_client::{
-    Lamports, Signers,
+    Lamports,
     chain::{Chain, RpcChain},
     deploy::{Buffers, DeployError, DeploySettings, Deployer, Quote, Watch},
     types::PriorityFee,
@@ -73,10 +73,8 @@ pub async fn chain(global: &Global) -> Result<Arc<RpcChain>, CommandError> {
 
 /// A deployer as the command line describes it, on a cluster that can be reached.
 pub async fn deployer(global: &Global, sending: &Sending) -> Result<(Deployer, Arc<RpcChain>), CommandError> {
-    let authority = global.authority()?;
-    let payer = global.payer()?.unwrap_or_else(|| authority.clone());
+    let signers = global.signers()?;
     let chain = chain(global).await?;
-    let signers = Signers { payer, authority };
     Ok((Deployer::new(chain.clone(), signers, sending.settings()), chain))
 }
 

@@ -1,4 +1,4 @@
-use std::{io::Write, path::Path, sync::Arc};
+use std::{io::Write, path::Path};
 
 use committor_client::config::KeypairSource;
 use committor_localnet::{Localnet, LocalnetBuilder, LocalnetError};
@@ -26,14 +26,12 @@ pub async fn run(global: &Global, command: &Command) -> Result<Kind, CommandErro
     global.refuse("localnet", &["--url", "--ws", "--fee-payer"])?;
     let source = global.keypair_source()?;
     let keypair = match &source {
-        KeypairSource::File(path) if !path.exists() => Arc::new(new_keypair(path)?),
-        _ => global.authority()?,
+        KeypairSource::File(path) if !path.exists() => new_keypair(path)?,
+        // The validator's own payer has to be a key that it holds.
+        file => file.read()?,
     };
     let authority = keypair.pubkey();
-    let mut builder = Localnet::builder()
-        .rpc_port(command.rpc_port)
-        .ws_port(command.ws_port)
-        .payer(keypair.insecure_clone());
+    let mut builder = Localnet::builder().rpc_port(command.rpc_port).ws_port(command.ws_port).payer(keypair);
     let mut delegated = Vec::new();
     for dump in input::read_dumps(&command.delegate)? {
         delegated.push(dump.pubkey.to_string());

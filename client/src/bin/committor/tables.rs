@@ -117,11 +117,7 @@ async fn close(global: &Global, command: &Close) -> Result<Kind, CommandError> {
 }
 
 async fn open(global: &Global) -> Result<Manager<RpcChain>, CommandError> {
-    let mut builder =
-        Committor::builder().rpc(global.cluster()?).authority(global.authority()?).store(&global.store);
-    if let Some(payer) = global.payer()? {
-        builder = builder.payer(payer);
-    }
+    let builder = Committor::builder().rpc(global.cluster()?).signers(global.signers()?).store(&global.store);
     Ok(builder.tables(TableSettings::default()).await?)
 }
 

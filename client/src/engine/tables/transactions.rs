@@ -3,7 +3,6 @@
 use solana_address::Address;
 use solana_hash::Hash;
 use solana_instruction::Instruction;
-use solana_keypair::Keypair;
 use solana_message::{VersionedMessage, v0};
 use solana_signature::Signature;
 use solana_signer::Signer;
@@ -12,7 +11,7 @@ use solana_transaction::versioned::VersionedTransaction;
 use super::{TableError, Tables};
 use crate::{
     chain::{Chain, ChainError, Landed, SignedTransaction},
-    engine::{EngineError, error::chain_of},
+    engine::{EngineError, SharedSigner, error::chain_of},
     plan::CompileError,
     store::{StoreError, TableTransaction, TransactionOutcome},
     types::{TableStep, TransactionVersion},
@@ -30,7 +29,7 @@ impl<C: Chain> Tables<C> {
         let message = self.message(&instructions, recent.blockhash)?;
         let signers = &self.inner.signers;
         // The payer first, and the authority if it is another key and has to sign.
-        let mut keypairs: Vec<&Keypair> = vec![&signers.payer];
+        let mut keypairs: Vec<&SharedSigner> = vec![&signers.payer];
         if message.header().num_required_signatures > 1 {
             keypairs.push(&signers.authority);
         }
