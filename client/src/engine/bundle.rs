@@ -176,11 +176,12 @@ impl<C: Chain> Runner<C> {
             };
             // A process that was just started does not know how far the chain is, and a lagging node may have told of the
             // past: that there is no plan is believed once the node has seen what the store has.
-            if matches!(error, EngineError::Plan(_)) && !std::mem::replace(&mut is_current, true) {
-                if let Some(slot) = self.store.last_slot(bundle.key).await? {
-                    self.chain.saw(slot);
-                    continue;
-                }
+            if matches!(error, EngineError::Plan(_))
+                && !std::mem::replace(&mut is_current, true)
+                && let Some(slot) = self.store.last_slot(bundle.key).await?
+            {
+                self.chain.saw(slot);
+                continue;
             }
             // Limits from the table may be too low for programs that nobody has measured.
             let from_table = self.settings.budgets.of(stage_of(bundle)).compute == ComputeLimit::Table;
