@@ -148,7 +148,7 @@ fn totals(sql: &dyn Sql) -> Result<Totals, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{read, report, retention, sqlite, tables};
+    use crate::store::{read, report, retention, sqlite, tables, write};
 
     /// The steps in which SQLite answers a question.
     fn plan(sql: &dyn Sql, statement: &str, count: usize) -> Vec<String> {
@@ -190,6 +190,8 @@ mod tests {
             (read::LAST_LANDED, 1),
             (read::OPEN_TRANSACTIONS, 2),
             (read::WITHOUT_COST, 1),
+            (write::NEWER, 1),
+            (retention::ENDED, 3),
             (tables::ENTRIES, 1),
             (tables::RELEASE_ENDED, 0),
             (retention::PRUNABLE, 2),

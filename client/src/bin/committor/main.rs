@@ -1,5 +1,6 @@
 //! The `committor` command. Parses, calls the library, prints.
 
+mod abandon;
 mod args;
 mod bench;
 mod close;
@@ -20,6 +21,7 @@ mod output;
 mod progress;
 mod prune;
 mod resume;
+mod retry;
 mod set_authority;
 mod show;
 mod status;
@@ -59,6 +61,8 @@ async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
         Command::Finalize(command) => finalize::run(&args.global, command).await,
         Command::Status(command) => status::run(&args.global, command).await,
         Command::Resume(command) => resume::run(&args.global, command).await,
+        Command::Retry(command) => retry::run(&args.global, command).await,
+        Command::Abandon(command) => abandon::run(&args.global, command).await,
         Command::Upload(command) => upload::run(&args.global, command).await,
         Command::Download(command) => download::run(&args.global, command).await,
         Command::Verify(command) => verify::run(&args.global, command).await,

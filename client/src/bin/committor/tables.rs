@@ -74,7 +74,7 @@ async fn list(global: &Global, command: &List) -> Result<Kind, CommandError> {
         let authority = global.authority()?;
         let signers = Signers { payer: authority.clone(), authority };
         let chain = Arc::new(RpcChain::new(global.cluster()?));
-        Manager::new(chain, Store::open(&global.store)?, signers, TableSettings::default())
+        Manager::new(chain, Store::open(global.store())?, signers, TableSettings::default())
     };
     let mut tables = manager.list().await?;
     tables.retain(|table| command.all || table.state != TableState::Closed);
@@ -118,7 +118,7 @@ async fn close(global: &Global, command: &Close) -> Result<Kind, CommandError> {
 
 async fn open(global: &Global) -> Result<Manager<RpcChain>, CommandError> {
     let mut builder =
-        Committor::builder().rpc(global.cluster()?).authority(global.authority()?).store(&global.store);
+        Committor::builder().rpc(global.cluster()?).authority(global.authority()?).store(global.store());
     if let Some(payer) = global.payer()? {
         builder = builder.payer(payer);
     }
