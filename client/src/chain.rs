@@ -190,6 +190,9 @@ pub trait Chain: Send + Sync + 'static {
     /// Whether the cluster takes transactions of the v1 format.
     fn supports_v1(&self) -> impl Future<Output = Result<bool, ChainError>> + Send;
 
+    /// The hash of the cluster's genesis: what tells one cluster from another.
+    fn genesis_hash(&self) -> impl Future<Output = Result<Hash, ChainError>> + Send;
+
     /// The slot at the commitment asked for.
     fn slot(&self) -> impl Future<Output = Result<u64, ChainError>> + Send;
 

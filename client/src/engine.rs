@@ -42,8 +42,8 @@ pub use verify::{Mismatch, Verification};
 
 use crate::{
     chain::{Chain, RpcChain},
-    store::{BundleReport, ChangesetReport, Store},
-    types::{BundleKey, Changeset, ChangesetId, LookupTable, TableHolder, TransactionVersion},
+    store::{BundleReport, ChangesetReport, Identity, QueuedBundle, Store},
+    types::{BundleId, BundleKey, Changeset, ChangesetId, LookupTable, TableHolder, TransactionVersion},
 };
 use bundle::Runner;
 use scheduler::{Message, Scheduler};
@@ -101,10 +101,52 @@ struct Inner<C: Chain> {
     _lock: Option<File>,
 }
 
+/// The caller's ids of bundles, and their keys.
+type Names = Vec<(BundleId, BundleKey)>;
+
+impl<C: Chain> Inner<C> {
+    /// What takes bundles to the scheduler, and what tells that the work on them has ended. The store calls it in the order of
+    /// its changes, so that both know one order.
+    fn submit(&self) -> (impl FnOnce(Vec<QueuedBundle>) -> Names + Send + 'static, oneshot::Receiver<()>) {
+        let scheduler = self.scheduler.clone();
+        let (done, finished) = oneshot::channel();
+        let submit = move |bundles: Vec<QueuedBundle>| {
+            let names = bundles.iter().map(|bundle| (bundle.id, bundle.key)).collect();
+            let submitted = scheduler.send(Message::Submit { bundles, done: Some(done) });
+            // If it is gone, the committor stops, and the bundles are taken up at the next start.
+            drop(submitted);
+            names
+        };
+        (submit, finished)
+    }
+
+    /// As [`Self::submit`], for one bundle that is in the store already.
+    fn submit_one(
+        &self,
+    ) -> (
+        impl FnOnce(QueuedBundle) -> (ChangesetId, (BundleId, BundleKey)) + Send + 'static,
+        oneshot::Receiver<()>,
+    ) {
+        let (submit, finished) = self.submit();
+        let submit = move |bundle: QueuedBundle| {
+            let named = (bundle.changeset, (bundle.id, bundle.key));
+            submit(vec![bundle]);
+            named
+        };
+        (submit, finished)
+    }
+}
+
 impl<C: Chain> Drop for Inner<C> {
     fn drop(&mut self) {
         self.cancelled.cancel();
     }
+}
+
+/// Sees to it that a store is worked on for one cluster and one authority alone.
+async fn identify<C: Chain>(chain: &C, store: &Store, signers: &Signers) -> Result<(), EngineError> {
+    let cluster = chain.genesis_hash().await?;
+    Ok(store.identify(Identity { cluster, authority: signers.authority.pubkey() }).await?)
 }
 
 /// Closes lookup tables that nobody needs, from when there are any.
@@ -135,7 +177,8 @@ impl<C: Chain> Committor<C> {
     /// that no other process works on the store.
     ///
     /// # Errors
-    /// [`EngineError::Store`] if what had not ended can't be read.
+    /// [`EngineError::Chain`] if the cluster does not say which one it is; [`EngineError::Store`] if the store is another
+    /// cluster's or another authority's, or what had not ended can't be read.
     pub async fn with_chain(
         chain: C,
         store: Store,
@@ -152,6 +195,7 @@ impl<C: Chain> Committor<C> {
         settings: EngineSettings,
         lock: Option<File>,
     ) -> Result<Self, EngineError> {
+        identify(&chain, &store, &signers).await?;
         let unfinished = store.unfinished().await?;
         let (events, _) = broadcast::channel(EVENT_BUFFER);
         let runner = Runner::new(Arc::new(chain), store, signers, settings, events);
@@ -205,16 +249,8 @@ impl<C: Chain> Committor<C> {
         changeset.check()?;
         let refused = inner.runner.refused(&changeset).await?;
         let refusals = refused.iter().map(admission::Refused::refusal).collect();
-        let scheduler = inner.scheduler.clone();
-        let (done, finished) = oneshot::channel();
-        // In the order of the store, so that store and scheduler know one order.
-        let submit = move |changeset, bundles: Vec<crate::store::QueuedBundle>| {
-            let keys = bundles.iter().map(|bundle| (bundle.id, bundle.key)).collect();
-            let submitted = scheduler.send(Message::Submit { bundles, done: Some(done) });
-            // If it is gone, the committor stops, and the changeset is taken up at the next start.
-            drop(submitted);
-            (changeset, keys)
-        };
+        let (submit, finished) = inner.submit();
+        let submit = move |changeset, bundles| (changeset, submit(bundles));
         let (changeset, bundles) = inner.runner.store.accept_then(changeset, refusals, submit).await?;
         let refused = refused.into_iter().map(|refused| (refused.id, refused.error)).collect();
         Ok(Ticket { changeset, bundles, refused, store: inner.runner.store.clone(), finished })
@@ -275,13 +311,35 @@ impl<C: Chain> Committor<C> {
         if inner.closing.is_cancelled() {
             return Err(EngineError::ShuttingDown);
         }
-        let queued = inner.runner.store.finalize(bundle).await?;
-        let (changeset, bundles) = (queued.changeset, vec![(queued.id, queued.key)]);
-        let (done, finished) = oneshot::channel();
-        let submitted = inner.scheduler.send(Message::Submit { bundles: vec![queued], done: Some(done) });
-        submitted.map_err(|_| EngineError::ShuttingDown)?;
+        let (submit, finished) = inner.submit_one();
+        let (changeset, bundle) = inner.runner.store.finalize(bundle, submit).await?;
         let (refused, store) = (Vec::new(), inner.runner.store.clone());
-        Ok(Ticket { changeset, bundles, refused, store, finished })
+        Ok(Ticket { changeset, bundles: vec![bundle], refused, store, finished })
+    }
+
+    /// Tries a bundle that failed once more, from where it failed: from its first attempt, or, if it had been staged, what
+    /// applies it. What has landed after all is found and not applied again, and a state is never applied to a later
+    /// delegation than the one it was planned for. When this returns, that it is to be tried is on disk.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] if the bundle has not failed, or a newer one of its accounts has come since.
+    pub async fn retry(&self, bundle: BundleKey) -> Result<Ticket, EngineError> {
+        let inner = &self.inner;
+        if inner.closing.is_cancelled() {
+            return Err(EngineError::ShuttingDown);
+        }
+        let (submit, finished) = inner.submit_one();
+        let (changeset, bundle) = inner.runner.store.retry(bundle, submit).await?;
+        let (refused, store) = (Vec::new(), inner.runner.store.clone());
+        Ok(Ticket { changeset, bundles: vec![bundle], refused, store, finished })
+    }
+
+    /// Gives a bundle that failed up for good. Its accounts stay as they are.
+    ///
+    /// # Errors
+    /// [`EngineError::Store`] if the bundle has not failed.
+    pub async fn abandon(&self, bundle: BundleKey) -> Result<(), EngineError> {
+        Ok(self.inner.runner.store.abandon(bundle).await?)
     }
 
     /// What happens from here on. A reader that falls behind by more than 8,192 events is told how many it missed; what it

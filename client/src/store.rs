@@ -12,7 +12,9 @@
 //! |---|---|---|
 //! | [`Store::accept`] | at once | the caller was told that it is durable |
 //! | [`Store::signed`] | at once | a transaction could land that nobody knows of |
-//! | [`Store::finalize`] | at once | the caller was told that it will be applied |
+//! | [`Store::finalize`], [`Store::retry`] | at once | the caller was told that it will be worked on |
+//! | [`Store::abandon`] | at once | the caller was told that it is never tried again |
+//! | [`Store::identify`] | at once | bundles could be worked on for another cluster |
 //! | [`Store::end`] as failed, [`Store::supersede`] | at once | the chain does not know of it: a bundle whose caller was told that it will not land could land |
 //! | [`Store::end`] otherwise | within a second | the chain knows: the next start finds the bundle landed, or staged |
 //! | [`Store::decide`] | with the first `signed` of the plan | the bundle is planned anew; nothing of the plan was sent |
@@ -33,6 +35,7 @@ mod action;
 mod audit;
 mod error;
 mod find;
+mod identity;
 mod migrations;
 mod read;
 mod reader;
@@ -51,6 +54,7 @@ use solana_signature::Signature;
 
 pub use error::{DatabaseError, StoreError};
 pub use find::{BundleFilter, Totals};
+pub use identity::Identity;
 use reader::{READERS, Readers};
 pub use report::{BundleReport, ChangesetReport, ChangesetSummary, CommitReport, StepReport};
 pub use retention::Pruned;
@@ -90,6 +94,8 @@ pub struct StoredBundle {
     pub mode: CommitMode,
     /// Where it stands.
     pub status: BundleStatus,
+    /// When it was accepted, or asked for again, in milliseconds since 1970.
+    pub asked_at_ms: i64,
     /// Its commits, in order.
     pub commits: Vec<StoredCommit>,
     /// Instructions that ride along.
@@ -229,6 +235,8 @@ pub enum BundleEnd {
 pub struct Store {
     readers: Arc<Readers>,
     writer: Arc<Writer>,
+    /// How errors call it.
+    name: Arc<str>,
 }
 
 impl std::fmt::Debug for Store {
@@ -248,7 +256,8 @@ impl Store {
         let writing = sqlite::open(path)?;
         let reading = (0..READERS).map(|_| Ok(Box::new(sqlite::reading(path)?) as Box<dyn Sql + Send>));
         let readers = Readers::start(reading.collect::<Result<_, StoreError>>()?, name.clone())?;
-        Ok(Self { readers: Arc::new(readers), writer: Arc::new(Writer::start(Box::new(writing), name)?) })
+        let writer = Writer::start(Box::new(writing), name.clone())?;
+        Ok(Self { readers: Arc::new(readers), writer: Arc::new(writer), name })
     }
 
     /// Makes a changeset durable. Each commit gets its id here. Bundles that were refused are recorded as failed, and are
@@ -275,15 +284,10 @@ impl Store {
         refused: Vec<Refusal>,
         then: impl FnOnce(ChangesetId, Vec<QueuedBundle>) -> T + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (reply, answer) = tokio::sync::oneshot::channel();
-        let tell = move |accepted: Result<(ChangesetId, Vec<QueuedBundle>), StoreError>| {
-            // A caller that went away does not want to know.
-            let _ = reply.send(accepted.map(|(changeset, bundles)| then(changeset, bundles)));
-        };
+        let work = move |sql: &dyn Sql| write::accept(sql, &changeset, &refused);
         self.writer
-            .run_then(ACCEPT, Durability::Power, move |sql| write::accept(sql, &changeset, &refused), tell)
-            .await?;
-        answer.await.map_err(|_| StoreError::Closed { doing: ACCEPT })?
+            .run_and(ACCEPT, Durability::Power, work, |(changeset, bundles)| then(changeset, bundles))
+            .await
     }
 
     /// All bundles that are to be worked on, in the order of submission.
@@ -374,13 +378,42 @@ impl Store {
             .await
     }
 
-    /// Records that what a bundle staged is to be applied.
+    /// Records that what a bundle staged is to be applied, and calls `then` once that is on disk, in the order of all such
+    /// calls and those of [`Self::accept_then`]. Returns what `then` does.
     ///
     /// # Errors
-    /// [`StoreError`] if the bundle is not staged, or it could not be written.
-    pub async fn finalize(&self, key: BundleKey) -> Result<QueuedBundle, StoreError> {
+    /// [`StoreError`] if the bundle is not staged, or it could not be written; `then` is not called.
+    pub async fn finalize<T: Send + 'static>(
+        &self,
+        key: BundleKey,
+        then: impl FnOnce(QueuedBundle) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let work = move |sql: &dyn Sql| write::finalize(sql, key);
+        self.writer.run_and("record that a bundle is finalized", Durability::Power, work, then).await
+    }
+
+    /// Records that a bundle that failed is to be worked on again, from where it failed: a staged one is finalized. Calls
+    /// `then` as [`Self::finalize`] does.
+    ///
+    /// # Errors
+    /// [`StoreError::NewerBundle`] if a newer bundle of one of its accounts has not failed: its state would be overwritten
+    /// with an older one. [`StoreError`] if the bundle has not failed, or it could not be written. `then` is not called.
+    pub async fn retry<T: Send + 'static>(
+        &self,
+        key: BundleKey,
+        then: impl FnOnce(QueuedBundle) -> T + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let work = move |sql: &dyn Sql| write::retry(sql, key);
+        self.writer.run_and("record that a bundle is tried again", Durability::Power, work, then).await
+    }
+
+    /// Records that a bundle that failed is never tried again.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the bundle has not failed, or it could not be written.
+    pub async fn abandon(&self, key: BundleKey) -> Result<(), StoreError> {
         self.writer
-            .run("record that a bundle is finalized", Durability::Power, move |sql| write::finalize(sql, key))
+            .run("record that a bundle is abandoned", Durability::Power, move |sql| write::abandon(sql, key))
             .await
     }
 

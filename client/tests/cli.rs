@@ -8,6 +8,8 @@ mod dry_run;
 mod habits;
 #[path = "cli/modes.rs"]
 mod modes;
+#[path = "cli/retries.rs"]
+mod retries;
 #[path = "cli/settings.rs"]
 mod settings;
 #[path = "cli/stop.rs"]
@@ -39,6 +41,8 @@ fn help_is_what_it_was() {
         "status",
         "resume",
         "audit",
+        "retry",
+        "abandon",
         "upload",
         "download",
         "verify",
@@ -131,7 +135,7 @@ fn stores_that_can_not_be_used_are_named() {
 #[test]
 fn the_demo_commits_real_states_and_status_shows_the_same() {
     let world = World::new();
-    let output = world.run(&["demo", "--output", "json"]);
+    let output = world.run(&["demo", "--store", "committor.db", "--output", "json"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let report = json(&output);
     let accounts = report["accounts"].as_array().unwrap();

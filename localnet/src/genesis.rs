@@ -6,6 +6,8 @@ use std::{
 use crossbeam_channel::Receiver;
 use solana_account::Account;
 use solana_address::Address;
+use solana_keypair::Keypair;
+use solana_signer::Signer;
 use surfpool_core::surfnet::{
     GeyserEvent,
     svm::{SurfnetSvm, SurfnetSvmConfig},
@@ -61,6 +63,8 @@ impl Genesis {
         svm.slot_time = self.slot_time_ms();
         svm.updated_at = unix_time_ms();
         svm.genesis_updated_at = svm.updated_at;
+        // Each start is a cluster of its own, also if its machine is a copy.
+        svm.cached_genesis_hash = Some(Keypair::new().pubkey().to_bytes().into());
         svm.reconstruct_sysvars();
 
         for (program, bytes) in &self.programs {

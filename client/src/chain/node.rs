@@ -141,6 +141,17 @@ impl Node {
         RpcContextConfig { commitment: Some(self.commitment), min_context_slot: self.seen() }
     }
 
+    /// Which cluster this is.
+    pub(super) async fn genesis_hash(&self) -> Result<Hash, ChainError> {
+        const METHOD: &str = "getGenesisHash";
+        let found: String = self.call(METHOD, json!([]), Needs::default()).await?;
+        found.parse().map_err(|_| ChainError::Nonsense {
+            method: METHOD,
+            found,
+            expected: "a hash in base58",
+        })
+    }
+
     /// A blockhash that is no older than the settings allow.
     pub(super) async fn recent_blockhash(&self) -> Result<RecentBlockhash, ChainError> {
         let ask = async {

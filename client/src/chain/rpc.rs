@@ -239,6 +239,10 @@ impl Chain for RpcChain {
         self.v1.get_or_try_init(ask).await.copied()
     }
 
+    async fn genesis_hash(&self) -> Result<Hash, ChainError> {
+        self.node.genesis_hash().await
+    }
+
     async fn slot(&self) -> Result<u64, ChainError> {
         let slot = self.node.position().await?.slot;
         // An answer may have come in the meantime that has seen a later one.

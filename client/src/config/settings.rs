@@ -1,6 +1,6 @@
 //! How the engine is told to work: by a settings file, and by options that go before it.
 
-use std::{path::Path, str::FromStr};
+use std::{path::Path, str::FromStr, time::Duration};
 
 use serde::Deserialize;
 
@@ -18,7 +18,10 @@ use crate::{
 /// transaction_version = "v1"       # or "v0"; by default v1 where the cluster has it
 /// bundles_in_flight = 128          # bundles that are worked on at a time
 /// transactions_in_flight = 64      # transactions of one bundle that are on their way at a time
-/// attempts = 5                     # tries after errors that may pass
+/// attempts = 5                     # tries of a bundle in all, as long as its errors may pass
+/// first_retry_delay_ms = 250       # the wait before the second one, which doubles each time
+/// max_retry_delay_ms = 10000       # up to this
+/// retry_for = "1h"                 # how long after its submission a bundle is tried again; by default as long as it has tries
 /// coalesce = false                 # whether a bundle that waits gives way to a newer one of its accounts
 /// share_transactions = true        # whether small bundles of a changeset share transactions
 /// keep = "30d"                     # how long changesets that have ended are kept; by default for ever
@@ -56,6 +59,12 @@ pub struct EngineOptions {
     pub transactions_in_flight: Option<usize>,
     /// See [`EngineSettings::attempts`].
     pub attempts: Option<u32>,
+    /// See [`EngineSettings::first_retry_delay`].
+    pub first_retry_delay_ms: Option<u32>,
+    /// See [`EngineSettings::max_retry_delay`].
+    pub max_retry_delay_ms: Option<u32>,
+    /// See [`EngineSettings::retry_for`].
+    pub retry_for: Option<String>,
     /// See [`EngineSettings::coalesce`].
     pub coalesce: Option<bool>,
     /// See [`EngineSettings::share_transactions`].
@@ -148,13 +157,17 @@ impl EngineOptions {
         let refuse = |reason: String| ConfigError::Settings { path: path.to_owned(), reason };
         let options: Self =
             toml::from_str(&text).map_err(|error| refuse(with_nearest(&error.to_string())))?;
-        if let Some(text) = &options.keep {
-            parse_age(text).map_err(|error| refuse(format!("`keep`: {error}")))?;
+        for (key, text) in [("keep", &options.keep), ("retry_for", &options.retry_for)] {
+            if let Some(text) = text {
+                parse_age(text).map_err(|error| refuse(format!("`{key}`: {error}")))?;
+            }
         }
         let zero = [
             ("bundles_in_flight", options.bundles_in_flight == Some(0)),
             ("transactions_in_flight", options.transactions_in_flight == Some(0)),
             ("attempts", options.attempts == Some(0)),
+            ("first_retry_delay_ms", options.first_retry_delay_ms == Some(0)),
+            ("max_retry_delay_ms", options.max_retry_delay_ms == Some(0)),
         ];
         if let Some((key, _)) = zero.into_iter().find(|(_, zero)| *zero) {
             return Err(refuse(format!("`{key}` is 0, expected at least 1")));
@@ -197,6 +210,16 @@ impl EngineOptions {
             *setting = option.unwrap_or(*setting);
         }
         settings.attempts = self.attempts.unwrap_or(settings.attempts);
+        let delays = [
+            (self.first_retry_delay_ms, &mut settings.first_retry_delay),
+            (self.max_retry_delay_ms, &mut settings.max_retry_delay),
+        ];
+        for (option, setting) in delays {
+            *setting = option.map_or(*setting, |delay| Duration::from_millis(delay.into()));
+        }
+        if let Some(text) = &self.retry_for {
+            settings.retry_for = Some(parse_age(text)?);
+        }
         settings.coalesce = self.coalesce.unwrap_or(settings.coalesce);
         settings.share_transactions = self.share_transactions.unwrap_or(settings.share_transactions);
         if let Some(text) = &self.keep {
@@ -271,6 +294,10 @@ mod tests {
             ("bundles_in_flight = 0", "`bundles_in_flight` is 0"),
             ("transactions_in_flight = 0", "`transactions_in_flight` is 0"),
             ("attempts = 0", "`attempts` is 0"),
+            ("first_retry_delay_ms = 0", "`first_retry_delay_ms` is 0"),
+            ("max_retry_delay_ms = 0", "`max_retry_delay_ms` is 0"),
+            ("max_retry_delay_ms = 1.5", "invalid type"),
+            ("retry_for = \"an hour\"", "`retry_for`: `an hour` is no length of time"),
         ];
         for (text, expected) in cases {
             let error = load(text).unwrap_err().to_string();

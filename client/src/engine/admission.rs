@@ -104,6 +104,7 @@ pub(super) fn unstored(bundle: &CommitBundle) -> StoredBundle {
         id: bundle.id,
         mode: bundle.mode,
         status: BundleStatus::Accepted,
+        asked_at_ms: 0,
         commits: bundle.commits.iter().map(commit).collect(),
         actions: bundle.actions.clone(),
     }

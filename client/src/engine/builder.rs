@@ -9,7 +9,7 @@ use std::{
 use solana_signer::Signer;
 
 use super::{
-    Committor, EngineError, EngineSettings, SharedSigner, Signers,
+    Committor, EngineError, EngineSettings, SharedSigner, Signers, identify,
     tables::{TableSettings, Tables},
 };
 use crate::{
@@ -89,7 +89,8 @@ impl Builder {
     /// Opens the store, takes up what had not ended, and is ready.
     ///
     /// # Errors
-    /// [`EngineError::Missing`] names what was not given; [`EngineError::Store`] if the store can't be opened.
+    /// [`EngineError::Missing`] names what was not given; [`EngineError::Chain`] if the cluster does not say which one it is;
+    /// [`EngineError::Store`] if the store can't be opened, or is another cluster's or another authority's.
     pub async fn start(self) -> Result<Committor, EngineError> {
         let settings = self.settings;
         let (chain, store, signers, lock) = self.open().await?;
@@ -102,6 +103,7 @@ impl Builder {
     /// As [`Self::start`].
     pub async fn tables(self, settings: TableSettings) -> Result<Tables<RpcChain>, EngineError> {
         let (chain, store, signers, lock) = self.open().await?;
+        identify(&chain, &store, &signers).await?;
         Ok(Tables::with_lock(Arc::new(chain), store, signers, settings, Some(lock)))
     }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     sync::{Arc, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use committor_sdk::{address, delegation};
@@ -30,9 +30,6 @@ use crate::{
     store::{BundleEnd, CommitDecision, Store, StoredBundle},
     types::{BundleKey, BundleStatus, CommitMode, ComputeLimit, Stage, TableHolder, TransactionVersion},
 };
-
-/// The longest wait between attempts.
-const MAX_RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// What it takes to work on bundles.
 pub(super) struct Runner<C> {
@@ -100,12 +97,20 @@ enum Outcome {
 }
 
 /// Waits longer each time.
-struct Backoff(Duration);
+struct Backoff {
+    next: Duration,
+    max: Duration,
+}
 
 impl Backoff {
+    fn new(settings: &EngineSettings) -> Self {
+        let (first, max) = (settings.first_retry_delay, settings.max_retry_delay);
+        Self { next: first.min(max), max }
+    }
+
     async fn wait(&mut self) {
-        tokio::time::sleep(self.0).await;
-        self.0 = (self.0 * 2).min(MAX_RETRY_DELAY);
+        tokio::time::sleep(self.next).await;
+        self.next = self.next.saturating_mul(2).min(self.max);
     }
 }
 
@@ -167,7 +172,7 @@ impl<C: Chain> Runner<C> {
     /// Tries until the bundle has landed, or is certain not to.
     async fn attempts(&self, bundle: &StoredBundle) -> Result<Applied, EngineError> {
         let mut left = self.settings.attempts.max(1);
-        let mut delay = Backoff(self.settings.first_retry_delay);
+        let mut delay = Backoff::new(&self.settings);
         let (mut simulate, mut is_current) = (false, false);
         loop {
             let error = match self.attempt(bundle, simulate).await {
@@ -187,10 +192,12 @@ impl<C: Chain> Runner<C> {
             let from_table = self.settings.budgets.of(stage_of(bundle)).compute == ComputeLimit::Table;
             let try_simulated = !simulate && from_table && error.is_out_of_compute();
             simulate |= try_simulated;
+            let mut is_over = false;
             if !error.is_outage() {
                 left -= 1;
+                is_over = left == 0 || self.settings.retry_for.is_some_and(|limit| age(bundle) >= limit);
             }
-            if !(error.is_transient() || try_simulated) || left == 0 {
+            if !(error.is_transient() || try_simulated) || is_over {
                 return match self.outcome(bundle).await {
                     Some(proof) => Ok(Applied { proof, is_tidy: false }),
                     None => Err(error),
@@ -210,7 +217,7 @@ impl<C: Chain> Runner<C> {
     ///
     /// Comes back only once the chain has told, and no transaction that would apply the bundle can land any more.
     async fn outcome(&self, bundle: &StoredBundle) -> Option<Proof> {
-        let mut delay = Backoff(self.settings.first_retry_delay);
+        let mut delay = Backoff::new(&self.settings);
         loop {
             match self.look(bundle).await {
                 Ok(Outcome::Landed(proof)) => return Some(proof),
@@ -238,7 +245,7 @@ impl<C: Chain> Runner<C> {
     /// Closes what buffers a bundle has left, so that their rent comes back. Where that fails as often as a bundle is tried,
     /// they stay: nothing else depends on it.
     async fn clean_up(&self, bundle: &StoredBundle) {
-        let mut delay = Backoff(self.settings.first_retry_delay);
+        let mut delay = Backoff::new(&self.settings);
         for left in (0..self.settings.attempts.max(1)).rev() {
             let Err(error) = self.close_buffers(bundle).await else { return };
             tracing::warn!(bundle = %bundle.key, left, error = chain_of(&error), "could not close buffers");
@@ -381,6 +388,13 @@ impl<C: Chain> Runner<C> {
         // Nobody has to listen.
         let _ = self.events.send(event);
     }
+}
+
+/// How long ago a bundle was accepted, or asked for again.
+fn age(bundle: &StoredBundle) -> Duration {
+    let asked_at = u64::try_from(bundle.asked_at_ms).unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.saturating_sub(Duration::from_millis(asked_at))
 }
 
 /// The stage of the transaction that does what is to be done for a bundle.

@@ -18,8 +18,13 @@ pub struct EngineSettings {
     /// How often a bundle is planned anew after an error that may pass. While the node is out of reach, it goes on without
     /// end: only the chain can tell what became of a bundle.
     pub attempts: u32,
-    /// Wait before the second attempt; it doubles with each one, up to 10 s.
+    /// Wait before the second attempt; it doubles with each one.
     pub first_retry_delay: Duration,
+    /// What it doubles up to.
+    pub max_retry_delay: Duration,
+    /// How long after it was accepted, or asked for again, a bundle is planned anew after an error that may pass; by default as
+    /// long as it has attempts. An outage of the node does not end it here either.
+    pub retry_for: Option<Duration>,
     /// The transaction format to use; by default v1 where the cluster has it.
     pub version: Option<TransactionVersion>,
     /// How transactions are limited and paid for, by stage.
@@ -43,6 +48,8 @@ impl Default for EngineSettings {
             transactions_in_flight: 64,
             attempts: 5,
             first_retry_delay: Duration::from_millis(250),
+            max_retry_delay: Duration::from_secs(10),
+            retry_for: None,
             version: None,
             budgets: Budgets::default(),
             coalesce: false,

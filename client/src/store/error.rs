@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use rusqlite::ErrorCode as Code;
 use solana_address::Address;
+use solana_hash::Hash;
 use thiserror::Error;
 
-use crate::types::{BundleKey, ChangesetId, IllegalTransition};
+use crate::types::{BundleId, BundleKey, ChangesetId, IllegalTransition};
 
 /// What can be done about a read or a write that failed, if the database does not tell.
 const GO_ON: &str = "check the disk's free space; `committor resume` goes on with what is in the store";
@@ -38,6 +39,16 @@ pub enum StoreError {
     Emptied {
         /// The store's file.
         store: String,
+    },
+    /// The file is shorter than it was when it was written last.
+    #[error("the store {store} was cut off: it has {len} bytes, {expected} were written")]
+    Cut {
+        /// The store's file.
+        store: String,
+        /// How long it is, in bytes.
+        len: u64,
+        /// How long it was, in bytes.
+        expected: u64,
     },
     /// A database of another application.
     #[error("{store} is a database of another application")]
@@ -113,6 +124,38 @@ pub enum StoreError {
         /// What is there.
         found: String,
     },
+    /// The store is for another cluster.
+    #[error(
+        "the store {store} is for the cluster with the genesis hash {recorded}, but this one has {given}"
+    )]
+    OtherCluster {
+        /// The store's file or URL.
+        store: String,
+        /// The cluster that it is for.
+        recorded: Hash,
+        /// The one that was given.
+        given: Hash,
+    },
+    /// The store is for another authority.
+    #[error("the store {store} is for the authority {recorded}, but the keypair is that of {given}")]
+    OtherAuthority {
+        /// The store's file or URL.
+        store: String,
+        /// The authority that it is for.
+        recorded: Address,
+        /// The one that was given.
+        given: Address,
+    },
+    /// A bundle that failed can't be tried again any more.
+    #[error("bundle {bundle} of changeset {changeset} is newer and commits to account {account} too")]
+    NewerBundle {
+        /// The account that both commit to.
+        account: Address,
+        /// The newer bundle's changeset.
+        changeset: ChangesetId,
+        /// The newer bundle, by its caller's id.
+        bundle: BundleId,
+    },
     /// There is no such changeset.
     #[error("the store has no changeset {0}")]
     NoChangeset(ChangesetId),
@@ -148,12 +191,16 @@ impl StoreError {
             }
             Self::Commit { source, .. } => source.is_transient(),
             Self::Emptied { .. }
+            | Self::Cut { .. }
             | Self::Foreign { .. }
             | Self::Newer { .. }
             | Self::Thread(_)
             | Self::Closed { .. }
             | Self::Transition(_)
             | Self::OtherSession(_)
+            | Self::OtherCluster { .. }
+            | Self::OtherAuthority { .. }
+            | Self::NewerBundle { .. }
             | Self::Corrupt { .. }
             | Self::NoChangeset(_)
             | Self::Empty
@@ -171,6 +218,7 @@ impl StoreError {
             Self::Emptied { .. } => Some(
                 "put the file back from a copy, with the log beside it, or move both away to begin with a new store",
             ),
+            Self::Cut { .. } => Some("put the file back from a copy; `--store FILE` names another one"),
             Self::Foreign { .. } => Some("`--store FILE` names another one; this one was left untouched"),
             Self::Newer { .. } => Some("use a newer program, or another store (`--store FILE`)"),
             Self::Migrate { source, .. } => {
@@ -182,6 +230,15 @@ impl StoreError {
             Self::Closed { .. } => Some("start again; what is in the store goes on"),
             Self::Transition(_) => Some("`committor status` shows where the bundle stands"),
             Self::OtherSession(_) => Some("submit the state again, for the new delegation"),
+            Self::OtherCluster { .. } => Some(
+                "`--url` names the store's cluster, `--store FILE` another store; one for a new cluster is made where there is none",
+            ),
+            Self::OtherAuthority { .. } => Some(
+                "`--keypair` names the authority's keypair, `--store FILE` another store; one for a new authority is made where there is none",
+            ),
+            Self::NewerBundle { .. } => Some(
+                "the newer state would be lost: `committor abandon` gives the older bundle up, `committor commit` submits its state as the newest",
+            ),
             Self::Corrupt { .. } => Some("use a copy of the store, or a new one (`--store FILE`)"),
             Self::NoChangeset(_) | Self::NoBundle(_) => Some("`committor status --all` lists what there is"),
             Self::Empty => Some("`committor commit` submits one"),

@@ -10,11 +10,12 @@ use super::{StoreError, sqlite::name};
 const APPLICATION_ID: i64 = 0x434d_5452;
 
 /// The migrations, in order. Immutable: a change of schema is a new file.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("../../../migrations/sqlite/0001_initial.sql"),
     include_str!("../../../migrations/sqlite/0002_modes_and_buffers.sql"),
     include_str!("../../../migrations/sqlite/0003_lookup_tables.sql"),
     include_str!("../../../migrations/sqlite/0004_questions_and_retention.sql"),
+    include_str!("../../../migrations/sqlite/0005_retries_and_identity.sql"),
 ];
 
 /// The schema version of a file; 0 if it is new.

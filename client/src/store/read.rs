@@ -43,11 +43,12 @@ struct BundleRow {
     mode: CommitMode,
     status: BundleStatus,
     actions: Option<Vec<u8>>,
+    asked_at_ms: i64,
 }
 
 fn bundle_row(sql: &dyn Sql, key: BundleKey) -> Result<BundleRow, StoreError> {
     let row = sql.first(
-        "SELECT changeset, bundle_id, mode, status, actions FROM bundles WHERE id = ?1",
+        "SELECT changeset, bundle_id, mode, status, actions, asked_at_ms FROM bundles WHERE id = ?1",
         params![key.0],
     )?;
     let mut row = row.ok_or(StoreError::NoBundle(key))?;
@@ -57,11 +58,12 @@ fn bundle_row(sql: &dyn Sql, key: BundleKey) -> Result<BundleRow, StoreError> {
         mode: parse_mode(&row.text(2)?)?,
         status: parse_status(&row.text(3)?)?,
         actions: row.take_bytes(4)?,
+        asked_at_ms: row.int(5)?,
     })
 }
 
 pub(super) fn queued(sql: &dyn Sql, key: BundleKey) -> Result<QueuedBundle, StoreError> {
-    let BundleRow { changeset, id, mode, status, actions } = bundle_row(sql, key)?;
+    let BundleRow { changeset, id, mode, status, actions, .. } = bundle_row(sql, key)?;
     let rows = sql.query(
         "SELECT account, state_len FROM commits WHERE bundle = ?1 ORDER BY position",
         params![key.0],
@@ -76,7 +78,7 @@ pub(super) fn queued(sql: &dyn Sql, key: BundleKey) -> Result<QueuedBundle, Stor
 }
 
 pub(super) fn bundle(sql: &dyn Sql, key: BundleKey) -> Result<StoredBundle, StoreError> {
-    let BundleRow { changeset, id, mode, status, actions } = bundle_row(sql, key)?;
+    let BundleRow { changeset, id, mode, status, actions, asked_at_ms } = bundle_row(sql, key)?;
     let rows = sql.query(
         "SELECT account, commit_id, state FROM commits JOIN commit_values ON commit_row = commits.id
          WHERE bundle = ?1 ORDER BY position",
@@ -87,7 +89,8 @@ pub(super) fn bundle(sql: &dyn Sql, key: BundleKey) -> Result<StoredBundle, Stor
         Ok(StoredCommit { account, commit_id, state: state(&mut row, 2)? })
     });
     let commits = commits.collect::<Result<_, StoreError>>()?;
-    Ok(StoredBundle { key, changeset, id, mode, status, commits, actions: action::decode(actions)? })
+    let actions = action::decode(actions)?;
+    Ok(StoredBundle { key, changeset, id, mode, status, asked_at_ms, commits, actions })
 }
 
 pub(super) fn state(row: &mut Row, column: usize) -> Result<Arc<[u8]>, StoreError> {

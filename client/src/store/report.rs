@@ -27,6 +27,8 @@ pub struct ChangesetSummary {
     pub staged: u64,
     /// How many of them gave way to a newer one.
     pub superseded: u64,
+    /// How many of them failed and were given up for good.
+    pub abandoned: u64,
 }
 
 /// Everything about a changeset.
@@ -139,6 +141,7 @@ pub(super) fn changesets(sql: &dyn Sql, limit: u32) -> Result<Vec<ChangesetSumma
             failed: 0,
             staged: 0,
             superseded: 0,
+            abandoned: 0,
         })
     };
     let mut summaries: Vec<ChangesetSummary> = rows.iter().map(summary).collect::<Result<_, StoreError>>()?;
@@ -156,6 +159,7 @@ pub(super) fn changesets(sql: &dyn Sql, limit: u32) -> Result<Vec<ChangesetSumma
             BundleStatus::Failed => summary.failed += count,
             BundleStatus::Staged => summary.staged += count,
             BundleStatus::Superseded => summary.superseded += count,
+            BundleStatus::Abandoned => summary.abandoned += count,
             BundleStatus::Accepted
             | BundleStatus::Preparing
             | BundleStatus::Committing

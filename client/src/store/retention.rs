@@ -25,18 +25,23 @@ pub struct Pruned {
     pub more: bool,
 }
 
-/// Changesets that have ended, and did so long enough ago, the oldest first. Their ends are final, so what was found stays
-/// true. One to whose bundles those of another changeset gave way is kept as long as that one.
+/// Changesets that have ended, and did so long enough ago, the oldest first. One to whose bundles those of another changeset
+/// gave way is kept as long as that one.
 pub(super) const PRUNABLE: &str = "SELECT id FROM changesets
      WHERE created_at_ms <= ?1
        AND NOT EXISTS (
            SELECT 1 FROM changeset_counts WHERE changeset = changesets.id AND bundles > 0
-           AND status NOT IN ('landed', 'failed', 'superseded'))
+           AND status NOT IN ('landed', 'failed', 'superseded', 'abandoned'))
        AND NOT EXISTS (SELECT 1 FROM bundles WHERE changeset = changesets.id AND updated_at_ms > ?1)
        AND NOT EXISTS (
            SELECT 1 FROM bundles AS newer JOIN bundles AS older ON older.superseded_by = newer.id
            WHERE newer.changeset = changesets.id AND older.changeset <> changesets.id)
      ORDER BY created_at_ms, id LIMIT ?2";
+
+/// The bundles of such a changeset. One that failed can have been taken up again since the changeset was found.
+pub(super) const ENDED: &str = "SELECT id FROM bundles
+     WHERE changeset = ?1 AND status IN ('landed', 'failed', 'superseded', 'abandoned') AND updated_at_ms <= ?2
+     ORDER BY id LIMIT ?3";
 
 /// What goes with a bundle, in this order: no row outlives one that it refers to.
 pub(super) const OF_BUNDLE: [&str; 6] = [
@@ -73,21 +78,18 @@ impl Store {
             return Ok(Pruned::default());
         }
         let remove = move |sql: &dyn Sql| {
-            let pruned = prune(sql, &changesets, max_rows)?;
+            let pruned = prune(sql, &changesets, until, max_rows)?;
             Ok(Pruned { more: pruned.more || changesets.len() as u64 >= limit, ..pruned })
         };
         self.writer.run(PRUNE, Durability::Process, remove).await
     }
 }
 
-fn prune(sql: &dyn Sql, changesets: &[i64], max_rows: u64) -> Result<Pruned, StoreError> {
+fn prune(sql: &dyn Sql, changesets: &[i64], until: i64, max_rows: u64) -> Result<Pruned, StoreError> {
     let mut pruned = Pruned { more: true, ..Pruned::default() };
     for changeset in changesets {
         // The oldest first: those give way to the newer ones.
-        let bundles = sql.query(
-            "SELECT id FROM bundles WHERE changeset = ?1 ORDER BY id LIMIT ?2",
-            params![*changeset, max_rows],
-        )?;
+        let bundles = sql.query(ENDED, params![*changeset, until, max_rows])?;
         for bundle in bundles {
             if pruned.rows >= max_rows {
                 return Ok(pruned);

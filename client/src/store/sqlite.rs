@@ -2,6 +2,8 @@
 
 use std::{
     cell::RefCell,
+    fs::File,
+    io::Read,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -48,6 +50,10 @@ pub(super) fn open(path: &Path) -> Result<Writing, StoreError> {
     if path.exists() && len(path) == 0 && len(&wal) > 0 {
         return Err(StoreError::Emptied { store: name(path) });
     }
+    if len(&wal) == 0 && len(&beside(path, "-journal")) == 0 {
+        // With a log, what the file lacks may be in there.
+        whole(path).map_err(|(len, expected)| StoreError::Cut { store: name(path), len, expected })?;
+    }
     let mut connection = Connection::open(path).map_err(open)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(open)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -66,6 +72,27 @@ pub(super) fn open(path: &Path) -> Result<Writing, StoreError> {
         empty_at: WAL_LIMIT,
         ended_by: RefCell::default(),
     })
+}
+
+/// Checks that a file is as long as its header says. SQLite takes what is missing of a page for zeroes, and so rows for
+/// absent that were there. What is no database is left to SQLite.
+///
+/// # Errors
+/// The file's length, and what it should be at least.
+fn whole(path: &Path) -> Result<(), (u64, u64)> {
+    let mut header = [0; 100];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
+    let number = |at: usize| u64::from(u32::from_be_bytes([0, 1, 2, 3].map(|byte| header[at + byte])));
+    // The page count is valid if the file was last written by a version that keeps it.
+    if read.is_err() || !header.starts_with(b"SQLite format 3\0") || number(24) != number(92) {
+        return Ok(());
+    }
+    let page = match u64::from(u16::from_be_bytes([header[16], header[17]])) {
+        1 => 65_536,
+        page => page,
+    };
+    let (len, expected) = (std::fs::metadata(path).map_or(0, |file| file.len()), number(28) * page);
+    if len < expected { Err((len, expected)) } else { Ok(()) }
 }
 
 /// Opens a connection that only reads.

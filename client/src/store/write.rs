@@ -14,8 +14,8 @@ use super::{
     sql::{Param, Row, Sql, params},
 };
 use crate::types::{
-    BundleEvent, BundleKey, BundleStatus, Changeset, ChangesetId, CommitBundle, CommitId, CommitMode,
-    Lamports, Stage, TransactionStatus,
+    BundleEvent, BundleId, BundleKey, BundleStatus, Changeset, ChangesetId, CommitBundle, CommitId,
+    CommitMode, Lamports, Stage, TransactionStatus,
 };
 
 pub(super) fn now_ms() -> i64 {
@@ -76,8 +76,8 @@ fn insert_bundles(
         rows.push(vec![changeset.0.into(), id, mode, actions, accepted.into(), now.into()]);
     }
     let rows = sql.query_each(
-        "INSERT INTO bundles (changeset, bundle_id, mode, actions, status, updated_at_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id",
+        "INSERT INTO bundles (changeset, bundle_id, mode, actions, status, updated_at_ms, asked_at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6) RETURNING id",
         &rows,
     )?;
     Ok(inserted(&rows, bundles.len())?.into_iter().map(BundleKey).collect())
@@ -134,7 +134,41 @@ fn advance(
 
 pub(super) fn finalize(sql: &dyn Sql, key: BundleKey) -> Result<QueuedBundle, StoreError> {
     advance(sql, key, BundleEvent::Finalize, None)?;
+    sql.execute("UPDATE bundles SET asked_at_ms = ?2 WHERE id = ?1", params![key.0, now_ms()])?;
     queued(sql, key)
+}
+
+/// A bundle that shares an account with an older one and was not given up: what it committed, or is going to, is newer.
+pub(super) const NEWER: &str = "SELECT newer.account, bundles.changeset, bundles.bundle_id
+     FROM commits AS own
+         JOIN commits AS newer ON newer.account = own.account AND newer.id > own.id
+         JOIN bundles ON bundles.id = newer.bundle
+     WHERE own.bundle = ?1 AND status NOT IN ('failed', 'superseded', 'abandoned') LIMIT 1";
+
+pub(super) fn retry(sql: &dyn Sql, key: BundleKey) -> Result<QueuedBundle, StoreError> {
+    let staged = sql.first("SELECT was_staged FROM bundles WHERE id = ?1", params![key.0])?;
+    let staged = staged.ok_or(StoreError::NoBundle(key))?.flag(0)?;
+    advance(sql, key, if staged { BundleEvent::RetryFinalize } else { BundleEvent::Retry }, None)?;
+    if let Some(newer) = sql.first(NEWER, params![key.0])? {
+        let (account, changeset, bundle) = (newer.address(0)?, newer.number(1)?, newer.number(2)?);
+        return Err(StoreError::NewerBundle {
+            account,
+            changeset: ChangesetId(changeset),
+            bundle: BundleId(bundle),
+        });
+    }
+    sql.execute("UPDATE bundles SET asked_at_ms = ?2 WHERE id = ?1", params![key.0, now_ms()])?;
+    queued(sql, key)
+}
+
+pub(super) fn abandon(sql: &dyn Sql, key: BundleKey) -> Result<(), StoreError> {
+    let next = status(sql, key)?.next(BundleEvent::Abandon)?.as_str();
+    // Why it failed stays.
+    sql.execute(
+        "UPDATE bundles SET status = ?2, updated_at_ms = ?3 WHERE id = ?1",
+        params![key.0, next, now_ms()],
+    )?;
+    Ok(())
 }
 
 pub(super) fn supersede(sql: &dyn Sql, key: BundleKey, by: BundleKey) -> Result<(), StoreError> {
@@ -262,6 +296,7 @@ pub(super) fn end(sql: &dyn Sql, key: BundleKey, end: &BundleEnd) -> Result<(), 
         BundleEnd::Postponed(error) => advance(sql, key, BundleEvent::Postpone, Some(error)).map(drop),
         BundleEnd::Staged(proof) => {
             advance(sql, key, BundleEvent::Stage, None)?;
+            sql.execute("UPDATE bundles SET was_staged = 1 WHERE id = ?1", params![key.0])?;
             step(sql, key, &["commit"], *proof)
         }
         BundleEnd::Landed(proof) => {

@@ -81,10 +81,21 @@ impl Writer {
         durability: Durability,
         work: impl FnOnce(&dyn Sql) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.run_and(doing, durability, work, |result| result).await
+    }
+
+    /// As [`Self::run`], and calls `then` with the result, as [`Self::run_then`] does. Returns what `then` returns.
+    pub(super) async fn run_and<T: Send + 'static, U: Send + 'static>(
+        &self,
+        doing: &'static str,
+        durability: Durability,
+        work: impl FnOnce(&dyn Sql) -> Result<T, StoreError> + Send + 'static,
+        then: impl FnOnce(T) -> U + Send + 'static,
+    ) -> Result<U, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let tell = move |result| {
+        let tell = move |result: Result<T, StoreError>| {
             // A caller that went away does not want to know.
-            let _ = reply.send(result);
+            let _ = reply.send(result.map(then));
         };
         self.run_then(doing, durability, work, tell).await?;
         answer.await.map_err(|_| StoreError::Closed { doing })?

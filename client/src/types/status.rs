@@ -21,10 +21,12 @@ pub enum BundleStatus {
     Finalizing,
     /// Applied, all of it.
     Landed,
-    /// Not applied, none of it, and not tried again.
+    /// Not applied, none of it, and not tried again unless somebody asks.
     Failed,
     /// Never sent: a newer bundle of the same accounts took its place.
     Superseded,
+    /// It failed, and somebody decided that it is never tried again.
+    Abandoned,
 }
 
 /// What happens to a commit bundle.
@@ -46,6 +48,12 @@ pub enum BundleEvent {
     Fail,
     /// A newer bundle takes its place.
     Supersede,
+    /// Somebody asked for it to be tried again from the start.
+    Retry,
+    /// Somebody asked for what it had staged to be applied after all.
+    RetryFinalize,
+    /// Somebody gave it up.
+    Abandon,
 }
 
 /// A move that the state machine does not have.
@@ -60,7 +68,7 @@ pub struct IllegalTransition {
 
 impl BundleStatus {
     /// All statuses, in the order of a bundle's life.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Accepted,
         Self::Preparing,
         Self::Committing,
@@ -69,6 +77,7 @@ impl BundleStatus {
         Self::Landed,
         Self::Failed,
         Self::Superseded,
+        Self::Abandoned,
     ];
 
     /// Where the bundle stands after `event`.
@@ -86,15 +95,18 @@ impl BundleStatus {
             (Self::Staged | Self::Finalizing, Event::Finalize) => Ok(Self::Finalizing),
             (Self::Finalizing, Event::Postpone) => Ok(Self::Staged),
             (Self::Accepted, Event::Supersede) => Ok(Self::Superseded),
+            (Self::Failed, Event::Retry) => Ok(Self::Accepted),
+            (Self::Failed, Event::RetryFinalize) => Ok(Self::Finalizing),
+            (Self::Failed, Event::Abandon) => Ok(Self::Abandoned),
             (from, Event::Land) if !from.is_terminal() => Ok(Self::Landed),
             (from, Event::Fail) if !from.is_terminal() => Ok(Self::Failed),
             (from, event) => Err(IllegalTransition { from, event }),
         }
     }
 
-    /// Whether the bundle has ended, one way or the other.
+    /// Whether the bundle has ended, one way or the other. Of these, only one that failed can be taken up again.
     pub const fn is_terminal(self) -> bool {
-        matches!(self, Self::Landed | Self::Failed | Self::Superseded)
+        matches!(self, Self::Landed | Self::Failed | Self::Superseded | Self::Abandoned)
     }
 
     /// Whether nothing is to be done for the bundle unless somebody asks: it has ended, or it is staged.
@@ -113,6 +125,7 @@ impl BundleStatus {
             Self::Landed => "landed",
             Self::Failed => "failed",
             Self::Superseded => "superseded",
+            Self::Abandoned => "abandoned",
         }
     }
 }
@@ -173,7 +186,7 @@ mod tests {
         use BundleStatus as Status;
         let open = [Status::Accepted, Status::Preparing, Status::Committing];
         let alive = [open.as_slice(), &[Status::Staged, Status::Finalizing]].concat();
-        let table: [(Event, &[Status], Status); 8] = [
+        let table: [(Event, &[Status], Status); 11] = [
             (Event::Prepare, &open, Status::Preparing),
             (Event::Commit, &open, Status::Committing),
             (Event::Stage, &open, Status::Staged),
@@ -182,6 +195,9 @@ mod tests {
             (Event::Land, &alive, Status::Landed),
             (Event::Fail, &alive, Status::Failed),
             (Event::Supersede, &[Status::Accepted], Status::Superseded),
+            (Event::Retry, &[Status::Failed], Status::Accepted),
+            (Event::RetryFinalize, &[Status::Failed], Status::Finalizing),
+            (Event::Abandon, &[Status::Failed], Status::Abandoned),
         ];
         for from in Status::ALL {
             for (event, allowed, to) in table {
@@ -195,8 +211,17 @@ mod tests {
     #[test]
     fn status_texts_are_pinned_and_read_back() {
         let texts = BundleStatus::ALL.map(BundleStatus::as_str);
-        let expected =
-            ["accepted", "preparing", "committing", "staged", "finalizing", "landed", "failed", "superseded"];
+        let expected = [
+            "accepted",
+            "preparing",
+            "committing",
+            "staged",
+            "finalizing",
+            "landed",
+            "failed",
+            "superseded",
+            "abandoned",
+        ];
         assert_eq!(texts, expected);
         for status in BundleStatus::ALL {
             assert_eq!(status.as_str().parse(), Ok(status));

@@ -5,4 +5,5 @@
 mod bundles;
 mod faults;
 mod queueing;
+mod retries;
 mod world;

@@ -2,7 +2,7 @@
 
 use std::{
     future::pending,
-    path::Path,
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -25,6 +25,7 @@ use committor_sdk::{
 };
 use solana_account::Account;
 use solana_address::Address;
+use solana_hash::Hash;
 use solana_instruction_error::InstructionError;
 use solana_keypair::Keypair;
 use solana_signature::Signature;
@@ -78,6 +79,8 @@ pub struct FaultyChain {
     gate: Arc<Gate>,
     /// How many transactions are refused before one is let through.
     refuse: AtomicUsize,
+    /// Whether transactions are lost on their way, for good.
+    lose: bool,
 }
 
 impl FaultyChain {
@@ -143,6 +146,11 @@ impl Chain for FaultyChain {
         faulty!(self, self.inner.finalized_slot())
     }
 
+    async fn genesis_hash(&self) -> Result<Hash, ChainError> {
+        // Asked once, before there is anything that could be lost.
+        self.inner.genesis_hash().await
+    }
+
     async fn slot(&self) -> Result<u64, ChainError> {
         faulty!(self, self.inner.slot())
     }
@@ -163,6 +171,9 @@ impl Chain for FaultyChain {
             let error = TransactionError::InstructionError(0, InstructionError::GenericError);
             let failure = Box::new(TransactionFailure { error, program_error: None, logs: Vec::new() });
             return Err(ChainError::Refused { signature, failure });
+        }
+        if self.lose {
+            return Err(ChainError::Expired { signature });
         }
         self.point().await?;
         let landed = self.inner.land(transaction).await?;
@@ -220,8 +231,13 @@ impl World {
         Self { localnet, authority, folder: tempfile::tempdir().unwrap() }
     }
 
+    /// The store's file.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("committor.db")
+    }
+
     pub fn store(&self) -> Store {
-        Store::open(&Path::new(self.folder.path()).join("committor.db")).unwrap()
+        Store::open(&self.path()).unwrap()
     }
 
     pub fn rpc(&self) -> RpcChain {
@@ -255,6 +271,11 @@ impl World {
         self.start(FaultyChain { refuse: AtomicUsize::new(transactions), ..self.chain() }, settings()).await
     }
 
+    /// A committor whose transactions never land.
+    pub async fn expiring(&self, settings: EngineSettings) -> Committor<FaultyChain> {
+        self.start(FaultyChain { lose: true, ..self.chain() }, settings).await
+    }
+
     /// A committor without faults.
     pub async fn sound(&self, settings: EngineSettings) -> Committor<FaultyChain> {
         self.start(self.chain(), settings).await
@@ -269,6 +290,7 @@ impl World {
             reached: Arc::default(),
             gate: Arc::new(Gate { open: watch::Sender::new(true), waiting: watch::Sender::new(0) }),
             refuse: AtomicUsize::new(0),
+            lose: false,
         }
     }
 

@@ -6,6 +6,7 @@ mod faults;
 mod find;
 mod place;
 mod retention;
+mod retries;
 
 use std::path::Path;
 
@@ -165,7 +166,7 @@ async fn files_that_are_no_store_of_ours_are_refused_by_name_and_left_untouched(
     let sql = rusqlite::Connection::open(path("newer")).unwrap();
     sql.execute_batch("PRAGMA user_version = 99; PRAGMA wal_checkpoint(TRUNCATE);").unwrap();
     drop(sql);
-    assert!(matches!(refused(&path("newer")), StoreError::Newer { found: 99, known: 4, .. }));
+    assert!(matches!(refused(&path("newer")), StoreError::Newer { found: 99, known: 5, .. }));
 
     let missing = Store::open(&path("no/such/folder/s.db")).unwrap_err();
     assert!(matches!(missing, StoreError::Open { .. }));
@@ -196,6 +197,16 @@ async fn a_store_of_version_1_goes_on_with_every_row_it_has() {
     let unfinished = store.unfinished().await.unwrap();
     assert_eq!(unfinished.iter().map(|bundle| bundle.key).collect::<Vec<_>>(), [BundleKey(2)]);
     assert_eq!(store.bundle(BundleKey(2)).await.unwrap().commits[0].state.len(), 248);
+    let since = store.report(Some(ChangesetId(2))).await.unwrap().created_at_ms;
+    assert_eq!(store.bundle(BundleKey(2)).await.unwrap().asked_at_ms, since);
+    // What came with later versions works on its rows, and the counts go along.
+    store.end(BundleKey(2), BundleEnd::Failed("no".into())).await.unwrap();
+    assert_eq!(store.retry(BundleKey(2), |bundle| bundle).await.unwrap(), unfinished[0]);
+    let counted = store.changesets(10).await.unwrap();
+    assert_eq!(
+        counted.iter().map(|counts| [counts.bundles, counts.landed]).collect::<Vec<_>>(),
+        [[2, 1], [1, 1]]
+    );
     // Keys are never given again.
     let (id, bundles) = store.accept(changeset(&[bundle(1, &[1])]), vec![]).await.unwrap();
     assert_eq!((id, bundles[0].key), (ChangesetId(3), BundleKey(4)));

@@ -14,6 +14,7 @@ use committor_client::chain::{
 };
 use solana_account::Account;
 use solana_address::Address;
+use solana_hash::Hash;
 use solana_signature::Signature;
 use solana_transaction::versioned::VersionedTransaction;
 use tokio::sync::Notify;
@@ -102,6 +103,11 @@ impl Chain for FaultyChain {
 
     async fn finalized_slot(&self) -> Result<u64, ChainError> {
         faulty!(self, self.inner.finalized_slot())
+    }
+
+    async fn genesis_hash(&self) -> Result<Hash, ChainError> {
+        // Asked once, before there is anything that could be lost.
+        self.inner.genesis_hash().await
     }
 
     async fn slot(&self) -> Result<u64, ChainError> {

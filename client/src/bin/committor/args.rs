@@ -1,6 +1,9 @@
 //! The command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use committor_client::{
@@ -61,9 +64,9 @@ pub struct Global {
     /// When a transaction counts as landed: confirmed or finalized [default: the configured one, or confirmed]
     #[arg(long, global = true, value_name = "COMMITMENT", value_parser = config::parse_commitment)]
     pub commitment: Option<CommitmentConfig>,
-    /// Database of changesets and their outcomes
-    #[arg(long, global = true, value_name = "FILE", default_value = "committor.db", env = "COMMITTOR_STORE")]
-    pub store: PathBuf,
+    /// Database of changesets and their outcomes [default: committor.db; of `demo`, a new one]
+    #[arg(long, global = true, value_name = "FILE", env = "COMMITTOR_STORE")]
+    pub store: Option<PathBuf>,
     /// Settings file of this tool (TOML) [default: ~/.config/committor/settings.toml, if there is one]
     #[arg(long, global = true, value_name = "FILE", env = "COMMITTOR_SETTINGS")]
     pub settings: Option<PathBuf>,
@@ -88,6 +91,8 @@ pub enum Command {
     Finalize(Finalize),
     Status(Status),
     Resume(Resume),
+    Retry(crate::retry::Retry),
+    Abandon(crate::abandon::Abandon),
     Audit(crate::audit::Audit),
     Upload(crate::upload::Upload),
     Download(crate::download::Download),
@@ -253,7 +258,7 @@ pub struct Status {
     /// Bundles that their callers gave this id, in any changeset
     #[arg(long, value_name = "ID", conflicts_with_all = ["all", "changeset"])]
     pub bundle: Option<u64>,
-    /// Bundles that stand there: accepted, preparing, committing, staged, finalizing, landed, failed or superseded
+    /// Bundles that stand there: accepted, preparing, committing, staged, finalizing, landed, failed, superseded or abandoned
     #[arg(long, value_name = "STATUS", conflicts_with_all = ["all", "changeset"])]
     pub status: Option<BundleStatus>,
     /// Bundles that have not moved for so long, as 90s, 15m, 12h or 30d
@@ -423,6 +428,11 @@ impl Global {
                 Err(CommandError::new(Kind::Usage, message))
             }
         }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Path {
+        self.store.as_deref().unwrap_or(Path::new("committor.db"))
     }
 
     fn solana(&self) -> Result<SolanaConfig, ConfigError> {

@@ -37,7 +37,7 @@ pub struct Audit {
 
 pub async fn run(global: &Global, command: &Audit) -> Result<Kind, CommandError> {
     status::require_store(global)?;
-    let store = Store::open(&global.store)?;
+    let store = Store::open(global.store())?;
     let chain = deployer::chain(global).await?;
     let auditor = Auditor::new(chain.clone(), store);
     let audited = audit(command, &auditor).await;

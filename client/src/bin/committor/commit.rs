@@ -75,7 +75,8 @@ async fn dry_run(global: &Global, engine: &Engine, changeset: &Changeset) -> Res
     let chain = Arc::new(RpcChain::new(global.cluster()?));
     let folder = tempfile::tempdir().map_err(|error| CommandError::new(Kind::Other, error))?;
     // Without a store, nothing is known of what was committed before, and none is made.
-    let path = if global.store.exists() { global.store.clone() } else { folder.path().join("none.db") };
+    let path =
+        if global.store().exists() { global.store().to_owned() } else { folder.path().join("none.db") };
     let store = Store::open(&path)?;
     let preview = Preview::new(chain.clone(), store, signers, engine.settings(global)?, changeset).await;
     chain.shutdown().await;
@@ -101,7 +102,7 @@ pub async fn start(global: &Global, engine: &Engine) -> Result<Committor, Comman
         CommandError::new(Kind::Cluster, error).hint("`--url` names another cluster; nothing was done")
     })?;
     let builder = Committor::builder().rpc(rpc).signers(global.signers()?);
-    Ok(builder.store(&global.store).settings(settings).start().await?)
+    Ok(builder.store(global.store()).settings(settings).start().await?)
 }
 
 /// Commits a changeset, shows how it goes, and reads everything back.
@@ -140,7 +141,9 @@ pub async fn verify(
 /// What the exit code says about a changeset. What is staged has come as far as it was to, and what gave way to a newer
 /// bundle is not missed.
 pub fn outcome(report: &ChangesetReport, verification: &Verification) -> Kind {
-    let good = |status: BundleStatus| status.is_settled() && status != BundleStatus::Failed;
+    let good = |status: BundleStatus| {
+        status.is_settled() && !matches!(status, BundleStatus::Failed | BundleStatus::Abandoned)
+    };
     let good = report.bundles.iter().filter(|bundle| good(bundle.status)).count();
     if !verification.mismatches.is_empty() {
         Kind::NotVerified

@@ -1,6 +1,6 @@
 //! The whole path, on a validator in this process: delegate accounts, commit real states to them, read them back.
 
-use std::{sync::Arc, time::Instant};
+use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use committor_client::{
     AccountCommit, BundleId, Changeset, CommitBundle, Committor,
@@ -40,6 +40,7 @@ const BUNDLES: [&[&str]; 4] = [
 pub async fn run(global: &Global, command: &Demo) -> Result<Kind, CommandError> {
     global.refuse("demo", &["--url", "--ws", "--config", "--keypair", "--fee-payer"])?;
     let started = Instant::now();
+    let store = store(global)?;
     let localnet = localnet::start(Localnet::builder()).await?;
     let authority = Arc::new(localnet.payer().insecure_clone());
     let rpc = RpcSettings {
@@ -53,7 +54,7 @@ pub async fn run(global: &Global, command: &Demo) -> Result<Kind, CommandError> 
     let committor = Committor::builder()
         .rpc(rpc)
         .authority(authority)
-        .store(&global.store)
+        .store(&store)
         .settings(command.engine.settings(global)?)
         .start()
         .await?;
@@ -67,10 +68,19 @@ pub async fn run(global: &Global, command: &Demo) -> Result<Kind, CommandError> 
         eprintln!(
             "done in {:.1} s; `committor status --store {}` shows the same",
             started.elapsed().as_secs_f64(),
-            global.store.display()
+            store.display()
         );
     }
     Ok(kind)
+}
+
+/// The store that was asked for, or a new one that stays: each demo is a cluster of its own, which no other store is for.
+fn store(global: &Global) -> Result<PathBuf, CommandError> {
+    if let Some(store) = &global.store {
+        return Ok(store.clone());
+    }
+    let folder = tempfile::Builder::new().prefix("committor-demo-").tempdir();
+    Ok(folder.map_err(|error| CommandError::new(Kind::Other, error))?.keep().join("committor.db"))
 }
 
 /// The changeset, for accounts that `payer` has in the example program, numbered in the order of the states.

@@ -11,14 +11,14 @@ use crate::{
 
 pub async fn run(global: &Global, command: &Finalize) -> Result<Kind, CommandError> {
     status::require_store(global)?;
-    let staged = Store::open(&global.store)?.staged().await?;
+    let staged = Store::open(global.store())?.staged().await?;
     let chosen: Vec<_> = staged
         .into_iter()
         .filter(|bundle| command.changeset.is_none_or(|id| bundle.changeset == ChangesetId(id)))
         .filter(|bundle| command.bundle.is_none_or(|id| bundle.id == BundleId(id)))
         .collect();
     if chosen.is_empty() {
-        let nothing = format!("nothing in {} is staged that was asked for", global.store.display());
+        let nothing = format!("nothing in {} is staged that was asked for", global.store().display());
         return Err(
             CommandError::new(Kind::Usage, nothing).hint("`committor status --all` lists what there is")
         );

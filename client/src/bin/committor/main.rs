@@ -1,5 +1,6 @@
 //! The `committor` command. Parses, calls the library, prints.
 
+mod abandon;
 mod args;
 mod audit;
 mod bench;
@@ -21,6 +22,7 @@ mod output;
 mod progress;
 mod prune;
 mod resume;
+mod retry;
 mod set_authority;
 mod show;
 mod status;
@@ -61,6 +63,8 @@ async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
         Command::Status(command) => status::run(&args.global, command).await,
         Command::Resume(command) => resume::run(&args.global, command).await,
         Command::Audit(command) => audit::run(&args.global, command).await,
+        Command::Retry(command) => retry::run(&args.global, command).await,
+        Command::Abandon(command) => abandon::run(&args.global, command).await,
         Command::Upload(command) => upload::run(&args.global, command).await,
         Command::Download(command) => download::run(&args.global, command).await,
         Command::Verify(command) => verify::run(&args.global, command).await,

@@ -168,14 +168,16 @@ pub fn summaries(summaries: &[ChangesetSummary], output: Output) -> Result<(), C
     if output != Output::Display {
         return json(&serde_json::json!({ "changesets": summaries }), output);
     }
-    let mut table = table(["changeset", "bundles", "landed", "staged", "failed", "superseded", "to go"]);
+    let mut table =
+        table(["changeset", "bundles", "landed", "staged", "failed", "superseded", "abandoned", "to go"]);
     for summary in summaries {
-        let ChangesetSummary { changeset, bundles, landed, staged, failed, superseded, .. } = summary;
-        let left = bundles - landed - staged - failed - superseded;
-        let numbers = [&changeset.0, bundles, landed, staged, failed, superseded, &left];
+        let ChangesetSummary { changeset, bundles, landed, staged, failed, superseded, abandoned, .. } =
+            summary;
+        let left = bundles - landed - staged - failed - superseded - abandoned;
+        let numbers = [&changeset.0, bundles, landed, staged, failed, superseded, abandoned, &left];
         table.add_row(numbers.map(|number| number.to_string()));
     }
-    align_right(&mut table, 0..7);
+    align_right(&mut table, 0..8);
     print(&format!("{table}\n"))
 }
 

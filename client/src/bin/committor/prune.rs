@@ -11,7 +11,7 @@ const ROWS_PER_STEP: u32 = 2_000;
 
 pub async fn run(global: &Global, command: &Prune) -> Result<Kind, CommandError> {
     status::require_store(global)?;
-    let store = Store::open(&global.store)?;
+    let store = Store::open(global.store())?;
     let mut pruned = Pruned { more: true, ..Pruned::default() };
     while pruned.more {
         let step = store.prune(command.older_than, ROWS_PER_STEP).await?;

@@ -11,13 +11,13 @@ use crate::{
 
 pub async fn run(global: &Global, command: &Resume) -> Result<Kind, CommandError> {
     status::require_store(global)?;
-    let unfinished = Store::open(&global.store)?.unfinished().await?;
+    let unfinished = Store::open(global.store())?.unfinished().await?;
     let bundles: Vec<_> = unfinished.iter().map(|bundle| (bundle.id, bundle.key)).collect();
     let mut changesets: Vec<_> = unfinished.iter().map(|bundle| bundle.changeset).collect();
     drop(unfinished);
     changesets.dedup();
     if changesets.is_empty() {
-        eprintln!("nothing to resume: every bundle in {} has ended", global.store.display());
+        eprintln!("nothing to resume: every bundle in {} has ended", global.store().display());
         return Ok(Kind::Success);
     }
     let committor = commit::start(global, &command.engine).await?;

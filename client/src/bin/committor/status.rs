@@ -13,7 +13,7 @@ const MAX_FOUND: u32 = 100;
 
 pub async fn run(global: &Global, command: &Status) -> Result<Kind, CommandError> {
     require_store(global)?;
-    let store = Store::open(&global.store)?;
+    let store = Store::open(global.store())?;
     let filter = BundleFilter {
         account: command.account,
         bundle: command.bundle.map(BundleId),
@@ -37,10 +37,10 @@ pub async fn run(global: &Global, command: &Status) -> Result<Kind, CommandError
 
 /// Refuses to make a store where one is only read.
 pub fn require_store(global: &Global) -> Result<(), CommandError> {
-    if global.store.exists() {
+    if global.store().exists() {
         return Ok(());
     }
-    let missing = format!("there is no store at {}", global.store.display());
+    let missing = format!("there is no store at {}", global.store().display());
     Err(CommandError::new(Kind::Store, missing)
         .hint("`--store FILE` names another one; `committor commit` and `committor demo` make it"))
 }

@@ -74,7 +74,7 @@ async fn list(global: &Global, command: &List) -> Result<Kind, CommandError> {
         let authority = global.authority()?;
         let signers = Signers { payer: authority.clone(), authority };
         let chain = Arc::new(RpcChain::new(global.cluster()?));
-        Manager::new(chain, Store::open(&global.store)?, signers, TableSettings::default())
+        Manager::new(chain, Store::open(global.store())?, signers, TableSettings::default())
     };
     let mut tables = manager.list().await?;
     tables.retain(|table| command.all || table.state != TableState::Closed);
@@ -117,7 +117,8 @@ async fn close(global: &Global, command: &Close) -> Result<Kind, CommandError> {
 }
 
 async fn open(global: &Global) -> Result<Manager<RpcChain>, CommandError> {
-    let builder = Committor::builder().rpc(global.cluster()?).signers(global.signers()?).store(&global.store);
+    let builder =
+        Committor::builder().rpc(global.cluster()?).signers(global.signers()?).store(global.store());
     Ok(builder.tables(TableSettings::default()).await?)
 }
 

@@ -185,7 +185,8 @@ mod tests {
         let once = Applied { account, nonce: 1, commit_id: 77 };
         assert_eq!(applied(&twice), [once, once]);
         let [first, second] = twice;
-        let finalized = [first, second, transaction(&[finalize.clone()]), transaction(&[finalize])];
+        let finalized =
+            [first, second, transaction(std::slice::from_ref(&finalize)), transaction(&[finalize])];
         assert_eq!(applied(&finalized), [once, once, Applied { account: other, nonce: 4, commit_id: 78 }]);
     }
 }
