@@ -17,13 +17,20 @@
 //! ```
 //!
 //! - `file` brings a file into a sealed buffer; `buffers` finds buffers, and closes them or hands them on.
+//! - `program` deploys and upgrades programs through the upgradeable loader (feature `programs`); `elf` checks them before,
+//!   as the cluster would; `loader` reads the loader's accounts.
 //! - `quote` is what it takes, and whether the payer has that.
 //! - `batch` lands transactions: signed when they are about to be sent, and again if they expire.
 
 mod batch;
 mod buffers;
+#[cfg(feature = "programs")]
+mod elf;
 mod error;
 mod file;
+mod loader;
+#[cfg(feature = "programs")]
+mod program;
 mod quote;
 
 use std::sync::Arc;
@@ -31,10 +38,15 @@ use std::sync::Arc;
 use solana_signer::Signer;
 use tokio_util::sync::CancellationToken;
 
-pub use buffers::{BufferReport, Buffers, Closed, Download, first_difference};
+pub use buffers::{BufferReport, Buffers, Closed, ContentKind, Download, LoaderBufferReport};
 pub use error::DeployError;
 pub use file::Uploaded;
 pub use quote::Quote;
+#[cfg(feature = "programs")]
+pub use {
+    elf::ProgramFileError,
+    program::{DeployedProgram, ProgramAction, ProgramDeploy, ProgramDeployError, ProgramQuote},
+};
 
 use crate::{
     Signers,

@@ -14,9 +14,11 @@ mod error;
 mod facts;
 mod file;
 mod finalize;
+mod loader;
 mod pack;
 mod patch;
 mod price;
+mod program;
 mod shape;
 mod transaction;
 mod upload;
@@ -29,8 +31,13 @@ pub use error::{Limit, PlanError};
 pub use facts::{AccountFacts, BufferFacts, BundleFacts, PlanContext, Prices, RentSchedule, StagePrice};
 pub use file::{FileFacts, FilePlan, file_seed, plan_close_buffer, plan_file, plan_set_buffer_authority};
 pub use finalize::{plan_cleanup, plan_finalize};
+pub use loader::{LOADER_BUFFER_HEADER, plan_close_loader_buffer, plan_set_loader_buffer_authority};
 pub use pack::{Shared, pack};
 pub use price::Price;
+pub use program::{
+    DeployedFacts, MAX_PROGRAM_LEN, PROGRAM_DATA_HEADER, ProgramFacts, ProgramGoal, ProgramPlan,
+    UpgradeAuthority, plan_program, program_buffer, program_seed, upgrade_message,
+};
 pub use transaction::{CompileError, PlannedTransaction};
 pub use upload::{PayloadKind, buffer_seed};
 

@@ -2,6 +2,8 @@
 
 #[path = "cli/audit.rs"]
 mod audit;
+#[path = "cli/deploy.rs"]
+mod deploy;
 #[path = "cli/dry_run.rs"]
 mod dry_run;
 #[path = "cli/habits.rs"]
@@ -44,6 +46,7 @@ fn help_is_what_it_was() {
         "retry",
         "abandon",
         "upload",
+        "deploy",
         "download",
         "verify",
         "list",

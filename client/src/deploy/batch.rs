@@ -11,6 +11,7 @@ use crate::{
     crypto::{CryptoPool, Unsigned},
     engine::SharedSigner,
     plan::{PlanContext, PlannedTransaction},
+    types::Stage,
 };
 
 /// Transactions that are signed in one go.
@@ -53,13 +54,12 @@ impl Batch<'_> {
             transactions.into_iter().map(|planned| Due { planned, signed: 0 }).collect();
         let pool = CryptoPool::shared()?;
         let mut sending = FuturesUnordered::new();
-        let mut slot = 0;
+        let (mut slot, in_flight) = (0, self.in_flight.max(1));
         loop {
             // Signed when they are about to be sent: a blockhash does not outlive a long upload.
-            while sending.len() < self.in_flight.max(1) && !due.is_empty() && !self.watch.stop.is_cancelled()
-            {
+            while sending.len() < in_flight && !due.is_empty() && !self.watch.stop.is_cancelled() {
                 let recent = self.chain.recent_blockhash().await?;
-                let together = due.len().min(SIGNED_TOGETHER);
+                let together = due.len().min(in_flight - sending.len()).min(SIGNED_TOGETHER);
                 let batch: Vec<Due> = due.drain(..together).collect();
                 let new = batch.iter().filter(|due| due.signed == 0).count() as u64;
                 let signed = pool.sign_stream(self.unsigned(&batch, recent)?).map(|(_, signed)| signed);
@@ -100,7 +100,9 @@ impl Batch<'_> {
         last_valid_block_height: u64,
     ) -> (Due, Result<u64, DeployError>) {
         let due = Due { signed: due.signed + 1, ..due };
-        let signed = SignedTransaction { transaction, last_valid_block_height, preflight: false };
+        // What one transaction decides is simulated first, and costs nothing if it would fail.
+        let preflight = due.planned.stage == Stage::Commit;
+        let signed = SignedTransaction { transaction, last_valid_block_height, preflight };
         let landed = self.chain.land(signed).await;
         (due, landed.map(|landed| landed.slot).map_err(DeployError::from))
     }

@@ -7,12 +7,16 @@ use futures::{StreamExt, stream};
 use serde::Serialize;
 use solana_account::Account;
 use solana_address::Address;
+use solana_sdk_ids::bpf_loader_upgradeable;
 use solana_signer::Signer;
 
-use super::{DeployError, Deployer, Watch};
+use super::{DeployError, Deployer, Watch, loader::LoaderAccount};
 use crate::{
     chain::{Chain, ProgramAccount, RpcChain},
-    plan::{plan_close_buffer, plan_set_buffer_authority},
+    plan::{
+        LOADER_BUFFER_HEADER, plan_close_buffer, plan_close_loader_buffer, plan_set_buffer_authority,
+        plan_set_loader_buffer_authority,
+    },
     types::Lamports,
 };
 
@@ -46,6 +50,21 @@ pub struct BufferReport {
     pub lamports: Lamports,
     /// The digest that sealed it, in hexadecimal digits.
     pub digest: Option<String>,
+}
+
+/// A buffer of the upgradeable loader, as programs travel through.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LoaderBufferReport {
+    /// Its address.
+    #[serde(serialize_with = "as_text")]
+    pub pubkey: Address,
+    /// Who may write, close and hand it on.
+    #[serde(serialize_with = "as_text")]
+    pub authority: Address,
+    /// Length of what it holds, in bytes.
+    pub payload_len: u64,
+    /// What is locked in it, in lamports.
+    pub lamports: Lamports,
 }
 
 /// What became of a buffer that was to be closed.
@@ -109,6 +128,26 @@ impl Buffers {
         Ok(buffers)
     }
 
+    /// All buffers of the upgradeable loader that an authority has, in the order of their addresses. Only headers are read.
+    ///
+    /// # Errors
+    /// [`DeployError::Chain`] if the node can't list them.
+    pub async fn of_loader(&self, authority: Address) -> Result<Vec<LoaderBufferReport>, DeployError> {
+        // The number of this kind of account, and that it has an authority.
+        let header = [[1, 0, 0, 0, 1].as_slice(), authority.as_ref()].concat();
+        let (loader, len) = (bpf_loader_upgradeable::ID, LOADER_BUFFER_HEADER);
+        let found = self.0.program_accounts(&loader, &[(0, header)], Some(len)).await?;
+        let report = |found: ProgramAccount| LoaderBufferReport {
+            pubkey: found.address,
+            authority,
+            payload_len: found.len.saturating_sub(len as u64),
+            lamports: Lamports(found.account.lamports),
+        };
+        let mut buffers: Vec<LoaderBufferReport> = found.into_iter().map(report).collect();
+        buffers.sort_by_key(|buffer| buffer.pubkey);
+        Ok(buffers)
+    }
+
     /// One buffer.
     ///
     /// # Errors
@@ -127,14 +166,28 @@ impl Buffers {
         Ok(self.0.last_used(&buffer).await?)
     }
 
-    /// A buffer's payload as it is now.
+    /// What is in a buffer, or in one of the upgradeable loader, or in a program, as it is now.
     ///
     /// # Errors
-    /// As [`Self::get`].
+    /// [`DeployError`] if it is none of these, or can't be read.
     pub async fn download(&self, address: Address) -> Result<Download, DeployError> {
         let account = self.account(address).await?;
-        let view = view(address, &account)?;
-        Ok(Download { payload: view.payload().to_vec(), sealed: view.is_sealed() })
+        let (payload, kind) = match LoaderAccount::of(&account) {
+            None => {
+                let view = view(address, &account)?;
+                (view.payload().to_vec(), ContentKind::File { sealed: view.is_sealed() })
+            }
+            Some(LoaderAccount::Buffer { content, .. }) => (content.to_vec(), ContentKind::LoaderBuffer),
+            Some(LoaderAccount::ProgramData { content, .. }) => (content.to_vec(), ContentKind::Program),
+            Some(LoaderAccount::Program { data }) => {
+                let account = self.account(data).await?;
+                let Some(LoaderAccount::ProgramData { content, .. }) = LoaderAccount::of(&account) else {
+                    return Err(DeployError::NoAccount(data));
+                };
+                (content.to_vec(), ContentKind::Program)
+            }
+        };
+        Ok(Download { payload, kind })
     }
 
     async fn account(&self, address: Address) -> Result<Account, DeployError> {
@@ -142,17 +195,42 @@ impl Buffers {
     }
 }
 
-/// A buffer's payload.
+/// What an account holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Download {
     /// The bytes, those that were never written as zeroes.
     pub payload: Vec<u8>,
-    /// Whether they are final.
-    pub sealed: bool,
+    /// In what kind of account they are.
+    pub kind: ContentKind,
+}
+
+/// A kind of account that holds a file or a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentKind {
+    /// A buffer of the chunk buffer program.
+    File {
+        /// Whether its bytes are final.
+        sealed: bool,
+    },
+    /// A buffer of the upgradeable loader: its authority can change it.
+    LoaderBuffer,
+    /// A program, whose bytes are followed by zeroes up to the room that there is.
+    Program,
+}
+
+impl Download {
+    /// Where a file and this differ first, from 0. Zeroes behind a program are no difference.
+    pub fn first_difference(&self, file: &[u8]) -> Option<u64> {
+        let behind = self.payload.get(file.len()..).unwrap_or_default();
+        if self.kind == ContentKind::Program && behind.iter().all(|byte| *byte == 0) {
+            return first_difference(file, self.payload.get(..file.len()).unwrap_or(&self.payload));
+        }
+        first_difference(file, &self.payload)
+    }
 }
 
 /// Where two contents differ first, from 0: the shorter length if one is a beginning of the other. `None` if they are equal.
-pub fn first_difference(one: &[u8], other: &[u8]) -> Option<u64> {
+fn first_difference(one: &[u8], other: &[u8]) -> Option<u64> {
     let differs = one.iter().zip(other).position(|(one, other)| one != other);
     differs.or((one.len() != other.len()).then_some(one.len().min(other.len()))).map(|at| at as u64)
 }
@@ -184,11 +262,12 @@ impl Deployer {
         receiver: Address,
         watch: &Watch,
     ) -> Result<Lamports, DeployError> {
-        let report = self.own(buffer).await?;
+        let own = self.own(buffer).await?;
         let context = self.context(&[buffer]).await?;
-        let planned = plan_close_buffer(buffer, report.account_len, receiver, &context);
+        let plan = if own.is_loaders { plan_close_loader_buffer } else { plan_close_buffer };
+        let planned = plan(buffer, own.account_len, receiver, &context);
         self.batch(&context, watch).land(vec![planned]).await?;
-        Ok(report.lamports)
+        Ok(own.lamports)
     }
 
     /// Hands a buffer to another authority, for good: only that one can close it from then on.
@@ -201,20 +280,34 @@ impl Deployer {
         new_authority: Address,
         watch: &Watch,
     ) -> Result<(), DeployError> {
-        let report = self.own(buffer).await?;
+        let own = self.own(buffer).await?;
         let context = self.context(&[buffer]).await?;
-        let planned = plan_set_buffer_authority(buffer, report.account_len, new_authority, &context);
+        let plan = if own.is_loaders { plan_set_loader_buffer_authority } else { plan_set_buffer_authority };
+        let planned = plan(buffer, own.account_len, new_authority, &context);
         self.batch(&context, watch).land(vec![planned]).await?;
         Ok(())
     }
 
     /// A buffer of the authority's.
-    async fn own(&self, address: Address) -> Result<BufferReport, DeployError> {
-        let report = Buffers(self.chain.clone()).get(address).await?;
-        let (authority, ours) = (report.authority, self.signers.authority.pubkey());
+    async fn own(&self, address: Address) -> Result<OwnBuffer, DeployError> {
+        let account = Buffers(self.chain.clone()).account(address).await?;
+        let (authority, is_loaders) = match LoaderAccount::of(&account) {
+            Some(LoaderAccount::Buffer { authority: Some(authority), .. }) => (authority, true),
+            _ => (view(address, &account)?.header().authority, false),
+        };
+        let ours = self.signers.authority.pubkey();
         if authority != ours {
             return Err(DeployError::WrongAuthority { buffer: address, authority, ours });
         }
-        Ok(report)
+        let (account_len, lamports) = (account.data.len() as u64, Lamports(account.lamports));
+        Ok(OwnBuffer { is_loaders, account_len, lamports })
     }
+}
+
+/// A buffer of the authority's.
+struct OwnBuffer {
+    /// Whether it is one of the upgradeable loader.
+    is_loaders: bool,
+    account_len: u64,
+    lamports: Lamports,
 }

@@ -40,6 +40,24 @@ impl Quote {
     }
 }
 
+impl Quote {
+    /// What this takes and then another, of the same payer: rent that is back by then is not needed twice.
+    #[must_use]
+    pub fn then(self, next: Self) -> Self {
+        let kept = |price: &Price| price.rent_locked_lamports.saturating_sub(price.rent_returned_lamports);
+        let (first, second) = (kept(&self.price), kept(&next.price));
+        let locked = self.price.rent_locked_lamports.max(first + next.price.rent_locked_lamports);
+        let price = Price {
+            rent_locked_lamports: locked,
+            rent_returned_lamports: locked.saturating_sub(first + second),
+            ..self.price.and(next.price)
+        };
+        let spent = self.price.fee_lamports + self.price.rent_locked_lamports;
+        let needed = price.fee_lamports + locked + self.needed.saturating_sub(spent);
+        Self { price, needed, ..next }
+    }
+}
+
 impl Deployer {
     /// What a price means for the payer.
     pub(super) async fn quote(&self, price: Price, context: &PlanContext) -> Result<Quote, DeployError> {
@@ -49,5 +67,34 @@ impl Deployer {
         let kept = context.rent.minimum(0);
         let needed = price.fee_lamports + price.rent_locked_lamports + kept;
         Ok(Quote { price, needed, balance, payer })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_back_by_then_is_not_needed_twice() {
+        let quote = |fees, locked, returned| {
+            let price = Price {
+                transactions: 1,
+                fee_lamports: Lamports(fees),
+                rent_locked_lamports: Lamports(locked),
+                rent_returned_lamports: Lamports(returned),
+                ..Price::default()
+            };
+            let needed = Lamports(fees + locked + 900);
+            Quote { price, needed, balance: Lamports(5_000), payer: Address::default() }
+        };
+        let amounts = |quote: Quote| {
+            let price = quote.price;
+            (price.rent_locked_lamports.0, price.rent_returned_lamports.0, quote.needed.0)
+        };
+        // 1,000 lamports stay locked of the first: the second has its peak on top of them.
+        assert_eq!(amounts(quote(10, 3_000, 2_000).then(quote(20, 2_500, 2_500))), (3_500, 2_500, 4_430));
+        // The first one's own peak is the higher one.
+        assert_eq!(amounts(quote(10, 3_000, 2_000).then(quote(20, 500, 0))), (3_000, 1_500, 3_930));
+        assert_eq!(amounts(quote(0, 0, 0).then(quote(20, 500, 100))), (500, 100, 1_420));
     }
 }

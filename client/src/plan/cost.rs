@@ -12,6 +12,8 @@ pub struct ComputeUnits(pub u64);
 pub(super) const MAX: ComputeUnits = ComputeUnits(1_400_000);
 /// A built-in program's instruction (system, compute budget).
 pub(super) const BUILTIN: ComputeUnits = ComputeUnits(150);
+/// An instruction of the upgradeable loader; all cost the same.
+pub(super) const LOADER: ComputeUnits = ComputeUnits(2_370);
 /// `init` of a buffer.
 pub(super) const INIT: ComputeUnits = ComputeUnits(500);
 /// `close` of a buffer.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use committor_client::{
     chain::Chain,
-    deploy::{DeployError, DeploySettings, Deployer, Watch},
+    deploy::{ContentKind, DeployError, DeploySettings, Deployer, Watch},
     types::{Lamports, TransactionVersion},
 };
 use committor_sdk::{BufferView, chunk_buffer, digest::payload_digest};
@@ -35,7 +35,8 @@ async fn files_of_any_length_come_back_as_they_were_and_a_second_upload_sends_no
             let before = world.lamports(world.authority.pubkey()).await;
             let uploaded = deployer.upload(&file, &Watch::default()).await.unwrap();
             let found = world.buffers().download(uploaded.buffer).await.unwrap();
-            assert!(found.sealed && found.payload[..] == file[..], "{len}");
+            assert_eq!(found.kind, ContentKind::File { sealed: true });
+            assert!(found.payload[..] == file[..], "{len}");
             assert_eq!(uploaded.digest, payload_digest(&file));
             // The price that was named is the price that was paid.
             assert_eq!(uploaded.transactions, quote.price.transactions, "{len}");

@@ -31,7 +31,7 @@ Exit codes:
   5  landed, but what was read back is not what was sent; or `verify` found a difference
   6  the cluster can't be reached or does not answer
   7  the store can't be used
-  8  interrupted; `committor resume`, or the same upload again, goes on with what is left";
+  8  interrupted; `committor resume`, or the same upload or deploy again, goes on with what is left";
 
 /// Bring account state that an off-chain engine changed back to Solana
 #[derive(Debug, Parser)]
@@ -95,6 +95,7 @@ pub enum Command {
     Abandon(crate::abandon::Abandon),
     Audit(crate::audit::Audit),
     Upload(crate::upload::Upload),
+    Deploy(Box<crate::deploy::Deploy>),
     Download(crate::download::Download),
     Verify(crate::verify::Verify),
     List(crate::list::List),

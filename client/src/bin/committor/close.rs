@@ -1,8 +1,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use committor_client::{
+    Lamports,
     config::parse_age,
-    deploy::{BufferReport, Buffers, Closed},
+    deploy::{Buffers, Closed},
 };
 use serde_json::json;
 use solana_address::Address;
@@ -23,7 +24,7 @@ pub struct Close {
     /// The buffers
     #[arg(value_name = "ADDRESS", required_unless_present_any = ["all_unsealed", "all"])]
     buffers: Vec<Address>,
-    /// All buffers of the authority that are not sealed
+    /// All buffers of the authority that are not sealed, those of programs too
     #[arg(long, conflicts_with = "buffers")]
     all_unsealed: bool,
     /// All buffers of the authority
@@ -62,33 +63,36 @@ async fn chosen(
     if !command.all && !command.all_unsealed {
         return Ok(command.buffers.clone());
     }
-    let mut chosen = buffers.of(authority).await?;
-    chosen.retain(|buffer| command.all || !buffer.sealed);
+    let (files, programs) = tokio::try_join!(buffers.of(authority), buffers.of_loader(authority))?;
+    let files = files.iter().filter(|buffer| command.all || !buffer.sealed);
+    let mut chosen: Vec<(Address, Lamports)> = files.map(|buffer| (buffer.pubkey, buffer.lamports)).collect();
+    // A buffer of the loader is never sealed.
+    chosen.extend(programs.iter().map(|buffer| (buffer.pubkey, buffer.lamports)));
     if let Some(age) = command.older_than {
         chosen = unused(chosen, age, buffers).await?;
     }
     if !chosen.is_empty() {
-        let locked: u64 = chosen.iter().map(|buffer| buffer.lamports.0).sum();
+        let locked: Lamports = chosen.iter().map(|(_, lamports)| *lamports).sum();
         eprintln!("{} buffers with {locked} lamports are to be closed; their content is lost", chosen.len());
         confirm("Go on?", command.sending.yes)?;
     }
-    Ok(chosen.iter().map(|buffer| buffer.pubkey).collect())
+    Ok(chosen.into_iter().map(|(buffer, _)| buffer).collect())
 }
 
 /// Those that have not been used for so long.
 async fn unused(
-    found: Vec<BufferReport>,
+    found: Vec<(Address, Lamports)>,
     age: Duration,
     buffers: &Buffers,
-) -> Result<Vec<BufferReport>, CommandError> {
+) -> Result<Vec<(Address, Lamports)>, CommandError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let latest = now.saturating_sub(age).as_secs() as i64;
     let mut unused = Vec::with_capacity(found.len());
-    for buffer in found {
-        match buffers.last_used(buffer.pubkey).await? {
-            Some(used) if used <= latest => unused.push(buffer),
+    for (buffer, lamports) in found {
+        match buffers.last_used(buffer).await? {
+            Some(used) if used <= latest => unused.push((buffer, lamports)),
             Some(_) => (),
-            None => eprintln!("buffer {} stays: the node does not know when it was used", buffer.pubkey),
+            None => eprintln!("buffer {buffer} stays: the node does not know when it was used"),
         }
     }
     Ok(unused)

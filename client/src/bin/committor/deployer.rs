@@ -84,12 +84,28 @@ pub async fn buffers(global: &Global) -> Result<(Buffers, Arc<RpcChain>), Comman
     Ok((Buffers::new(chain.clone()), chain))
 }
 
+/// When rent comes back that does.
+#[derive(Clone, Copy, Debug)]
+pub enum ComesBack {
+    /// When the user closes what was made.
+    WhenClosed,
+    /// By the end of the command.
+    ByTheEnd,
+    /// When somebody upgrades a program with the buffer that was made, or closes that.
+    WithUpgrade,
+}
+
 /// Says what it takes, and goes on only if the payer has it, it is below the limit, and the user agrees.
-pub fn agree(quote: &Quote, what: &str, sending: &Sending) -> Result<(), CommandError> {
+pub fn agree(
+    quote: &Quote,
+    what: &str,
+    comes_back: ComesBack,
+    sending: &Sending,
+) -> Result<(), CommandError> {
     if quote.price.transactions == 0 {
         return Ok(());
     }
-    eprint!("{what}\n{}", describe(quote));
+    eprint!("{what}\n{}", describe(quote, comes_back));
     quote.check()?;
     let total = quote.price.fee_lamports + quote.price.rent_locked_lamports;
     if let Some(limit) = sending.max_lamports
@@ -102,21 +118,36 @@ pub fn agree(quote: &Quote, what: &str, sending: &Sending) -> Result<(), Command
 }
 
 /// What it takes, line by line.
-pub fn describe(quote: &Quote) -> String {
+fn describe(quote: &Quote, comes_back: ComesBack) -> String {
     let price = &quote.price;
     let (transactions, rounds, fees) = (price.transactions, price.rounds, price.fee_lamports);
     let (locked, back) = (price.rent_locked_lamports, price.rent_returned_lamports);
     let (payer, needed, balance) = (quote.payer, quote.needed, quote.balance);
+    let rent = match comes_back {
+        ComesBack::WhenClosed => format!("{locked} lamports, of which {back} come back when it is closed"),
+        ComesBack::ByTheEnd => format!("{locked} lamports at most at a time, {back} come back by the end"),
+        ComesBack::WithUpgrade => {
+            format!(
+                "{locked} lamports, of which {back} come back with the upgrade, or when the buffer is closed"
+            )
+        }
+    };
     format!(
         "  transactions  {transactions}, in {rounds} rounds
   fees          {fees} lamports
-  rent          {locked} lamports, of which {back} come back when it is closed
+  rent          {rent}
   fee payer     {payer} needs {needed} lamports and has {balance}\n"
     )
 }
 
 /// Prints what it would take, and nothing else.
-pub fn dry_run<T: Serialize>(subject: &T, quote: &Quote, form: Output) -> Result<Kind, CommandError> {
+pub fn dry_run<T: Serialize>(
+    subject: &T,
+    quote: &Quote,
+    what: &str,
+    comes_back: ComesBack,
+    form: Output,
+) -> Result<Kind, CommandError> {
     #[derive(Serialize)]
     struct Document<'a, T> {
         #[serde(flatten)]
@@ -125,7 +156,9 @@ pub fn dry_run<T: Serialize>(subject: &T, quote: &Quote, form: Output) -> Result
         quote: &'a Quote,
     }
     match form {
-        Output::Display => output::print(&format!("{}Nothing was sent.\n", describe(quote)))?,
+        Output::Display => {
+            output::print(&format!("{what}\n{}Nothing was sent.\n", describe(quote, comes_back)))?
+        }
         form => output::json(&Document { subject, quote }, form)?,
     }
     quote.check()?;

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use committor_client::deploy::ContentKind;
 use solana_address::Address;
 
 use crate::{
@@ -9,10 +10,10 @@ use crate::{
     files,
 };
 
-/// Write a buffer's payload to a file
+/// Write what is in a buffer or a program to a file
 #[derive(Debug, clap::Args)]
 pub struct Download {
-    /// The buffer
+    /// The buffer, or the program
     #[arg(value_name = "ADDRESS")]
     buffer: Address,
     /// The file to write
@@ -31,7 +32,7 @@ pub async fn run(global: &Global, command: &Download) -> Result<Kind, CommandErr
     let found = buffers.download(command.buffer).await;
     chain.shutdown().await;
     let found = found?;
-    if !found.sealed && !command.unsealed {
+    if found.kind == (ContentKind::File { sealed: false }) && !command.unsealed {
         let message = format!("buffer {} is not sealed: parts may be missing", command.buffer);
         return Err(CommandError::new(Kind::Usage, message).hint("`--unsealed` takes it as it is"));
     }

@@ -1,4 +1,4 @@
-use committor_client::deploy::BufferReport;
+use committor_client::{Lamports, deploy::BufferReport};
 use serde_json::json;
 use solana_address::Address;
 use solana_signer::Signer;
@@ -10,7 +10,7 @@ use crate::{
     output,
 };
 
-/// List buffers
+/// List buffers, those of programs on their way too
 #[derive(Debug, clap::Args)]
 pub struct List {
     /// Whose [default: the authority's]
@@ -27,28 +27,40 @@ pub async fn run(global: &Global, command: &List) -> Result<Kind, CommandError> 
         None => global.authority()?.pubkey(),
     };
     let (buffers, chain) = deployer::buffers(global).await?;
-    let found = buffers.of(authority).await;
+    let found = tokio::try_join!(buffers.of(authority), buffers.of_loader(authority));
     chain.shutdown().await;
-    let mut found = found?;
+    let (mut found, programs) = found?;
     found.retain(|buffer| !command.unsealed || !buffer.sealed);
     if global.output != Output::Display {
-        output::json(&json!({ "buffers": found }), global.output)?;
+        output::json(&json!({ "buffers": found, "program_buffers": programs }), global.output)?;
         return Ok(Kind::Success);
     }
-    let mut table = output::table(["buffer", "bytes", "chunks written", "state", "lamports"]);
+    let mut table = output::table(["buffer", "kind", "bytes", "chunks written", "state", "lamports"]);
     for buffer in &found {
         table.add_row([
             buffer.pubkey.to_string(),
+            "file".to_owned(),
             buffer.payload_len.to_string(),
             format!("{} of {}", buffer.written_chunks, buffer.chunks),
             state(buffer).to_owned(),
             buffer.lamports.to_string(),
         ]);
     }
-    output::align_right(&mut table, [1, 2, 4]);
-    let locked: u64 = found.iter().map(|buffer| buffer.lamports.0).sum();
-    let plural = if found.len() == 1 { "" } else { "s" };
-    let count = found.len();
+    for buffer in &programs {
+        table.add_row([
+            buffer.pubkey.to_string(),
+            "program".to_owned(),
+            buffer.payload_len.to_string(),
+            "-".to_owned(),
+            "open".to_owned(),
+            buffer.lamports.to_string(),
+        ]);
+    }
+    output::align_right(&mut table, [2, 3, 5]);
+    let lamports = found.iter().map(|buffer| buffer.lamports);
+    let locked: Lamports = lamports.chain(programs.iter().map(|buffer| buffer.lamports)).sum();
+    let count = found.len() + programs.len();
+    let plural = if count == 1 { "" } else { "s" };
     output::print(&format!("{table}\n{count} buffer{plural} of {authority}, {locked} lamports locked.\n"))?;
     Ok(Kind::Success)
 }

@@ -8,6 +8,7 @@ mod close;
 mod commit;
 mod completions;
 mod demo;
+mod deploy;
 mod deployer;
 mod download;
 mod exit;
@@ -66,6 +67,7 @@ async fn run(args: Args) -> Result<exit::Kind, exit::CommandError> {
         Command::Retry(command) => retry::run(&args.global, command).await,
         Command::Abandon(command) => abandon::run(&args.global, command).await,
         Command::Upload(command) => upload::run(&args.global, command).await,
+        Command::Deploy(command) => deploy::run(&args.global, command).await,
         Command::Download(command) => download::run(&args.global, command).await,
         Command::Verify(command) => verify::run(&args.global, command).await,
         Command::List(command) => list::run(&args.global, command).await,

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::{
     args::{Global, Output},
-    deployer::{self, Sending, Transfer, explorer},
+    deployer::{self, ComesBack, Sending, Transfer, explorer},
     exit::{CommandError, Kind},
     files, output,
 };
@@ -61,10 +61,11 @@ async fn upload(
     let buffer = deployer.file_address(file)?;
     let (pubkey, bytes, digest) = (buffer.to_string(), file.len() as u64, output::hex(&payload_digest(file)));
     let document = Document { pubkey, bytes, digest, landed: None };
+    let what = format!("{name} ({bytes} bytes) goes to {buffer}");
     if command.dry_run {
-        return deployer::dry_run(&document, &quote, global.output);
+        return deployer::dry_run(&document, &quote, &what, ComesBack::WhenClosed, global.output);
     }
-    deployer::agree(&quote, &format!("{name} ({bytes} bytes) goes to {buffer}"), &command.sending)?;
+    deployer::agree(&quote, &what, ComesBack::WhenClosed, &command.sending)?;
     let mut watch = deployer::stoppable()?;
     let transfer = Transfer::follow(&mut watch, chain.clone());
     let uploaded = deployer.upload(file, &watch).await;

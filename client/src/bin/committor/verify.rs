@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use committor_client::deploy::first_difference;
+use committor_client::deploy::ContentKind;
 use serde_json::json;
 use solana_address::Address;
 
@@ -11,13 +11,13 @@ use crate::{
     files, output,
 };
 
-/// Compare a file with a buffer's payload, byte by byte
+/// Compare a file with what is in a buffer or a program, byte by byte
 #[derive(Debug, clap::Args)]
 pub struct Verify {
     /// The file
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The buffer
+    /// The buffer, or the program
     #[arg(value_name = "ADDRESS")]
     address: Address,
 }
@@ -28,12 +28,19 @@ pub async fn run(global: &Global, command: &Verify) -> Result<Kind, CommandError
     let found = buffers.download(command.address).await;
     chain.shutdown().await;
     let found = found?;
-    let difference = first_difference(&file, &found.payload);
+    let difference = found.first_difference(&file);
+    let (kind, state, is_final) = match found.kind {
+        ContentKind::File { sealed: true } => ("buffer", "sealed", true),
+        ContentKind::File { sealed: false } => ("buffer", "not sealed: it may change", false),
+        ContentKind::LoaderBuffer => {
+            ("program_buffer", "a program's buffer, which its authority can change", true)
+        }
+        ContentKind::Program => ("program", "a program", true),
+    };
     let (file_len, len) = (file.len(), found.payload.len());
     match global.output {
         Output::Display => {
             let (name, address) = (command.file.display(), command.address);
-            let state = if found.sealed { "sealed" } else { "not sealed: it may change" };
             let text = match difference {
                 None => format!("{name} and {address} are equal: {len} bytes, {state}\n"),
                 Some(at) => format!(
@@ -45,7 +52,8 @@ pub async fn run(global: &Global, command: &Verify) -> Result<Kind, CommandError
         form => {
             let document = json!({
                 "equal": difference.is_none(),
-                "sealed": found.sealed,
+                "kind": kind,
+                "sealed": found.kind == ContentKind::File { sealed: true },
                 "first_difference": difference,
                 "file_bytes": file_len,
                 "payload_bytes": len,
@@ -53,5 +61,5 @@ pub async fn run(global: &Global, command: &Verify) -> Result<Kind, CommandError
             output::json(&document, form)?;
         }
     }
-    Ok(if difference.is_none() && found.sealed { Kind::Success } else { Kind::NotVerified })
+    Ok(if difference.is_none() && is_final { Kind::Success } else { Kind::NotVerified })
 }
