@@ -69,6 +69,7 @@ fn help_is_what_it_was() {
     assert_snapshot!("help_bench_faults", world.show(&["bench", "faults", "--help"]));
     assert_snapshot!("help_bench_in_flight", world.show(&["bench", "in-flight", "--help"]));
     assert_snapshot!("help_bench_plan", world.show(&["bench", "plan", "--help"]));
+    assert_snapshot!("help_bench_upload", world.show(&["bench", "upload", "--help"]));
 }
 
 /// A changeset that commits an account twice in one bundle.

@@ -130,3 +130,21 @@ fn an_upload_that_is_killed_50_times_ends_as_if_nothing_had_been() {
     assert!(world.run(&cluster.args(&["close", buffer])).status.success());
     assert_eq!(cluster.lamports(cluster.authority()), before + locked - 5_000);
 }
+
+#[test]
+fn uploads_are_measured_against_one_write_per_transaction() {
+    let world = World::new();
+    std::fs::write(world.path("file"), noise(20_240)).unwrap();
+    let output =
+        world.run(&["bench", "upload", "file", "--repeats", "1", "--slot-ms", "20", "--output", "json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let figures = json(&output);
+    let of = |way: &str, name: &str| figures[way][name].as_u64().unwrap();
+    // One that makes the buffer, which two sign, and 1,012 bytes in each other.
+    assert_eq!((of("classic", "transactions"), of("classic", "fees_lamports")), (21, 22 * 5_000));
+    assert!(of("v1", "transactions") < of("v0", "transactions"));
+    assert!(of("v1", "fees_lamports") < of("v0", "fees_lamports"));
+    assert_eq!(figures["classic"]["seconds_ratio"], 1.0);
+    let shown = world.show(&["bench", "upload", "none", "--repeats", "1"]);
+    assert!(shown.starts_with("exit code: 2") && shown.contains("could not read file none"), "{shown}");
+}

@@ -323,6 +323,7 @@ pub enum Benchmark {
     Plan(BenchPlan),
     InFlight(BenchInFlight),
     Faults(BenchFaults),
+    Upload(crate::bench::upload::BenchUpload),
 }
 
 /// Land changesets through random faults, and ask the chain what became of every commit

@@ -1,4 +1,4 @@
-//! Benchmarks of the library, without a cluster of the caller's. Each prints figures and a ratio; none passes or fails by the clock.
+//! Benchmarks of the library, on a validator of their own. Each prints figures and a ratio; none passes or fails by the clock.
 
 mod commit;
 mod crypto;
@@ -6,6 +6,7 @@ mod faults;
 mod in_flight;
 mod plan;
 mod statistics;
+pub mod upload;
 
 use crate::{
     args::{Bench, Benchmark, Global},
@@ -19,5 +20,6 @@ pub async fn run(global: &Global, command: &Bench) -> Result<Kind, CommandError>
         Benchmark::Faults(options) => faults::run(global, options).await,
         Benchmark::InFlight(options) => in_flight::run(global, options).await,
         Benchmark::Plan(options) => plan::run(global, options),
+        Benchmark::Upload(options) => upload::run(global, options).await,
     }
 }
