@@ -3,15 +3,15 @@
 use std::{collections::BTreeSet, sync::atomic::Ordering};
 
 use committor_client::{chain::Chain, types::TransactionVersion};
+use committor_localnet::{Validator, on_each_validator};
 use futures::future::join_all;
 use solana_signer::Signer;
 use solana_system_interface::instruction::transfer;
 
 use crate::world::{World, assert_distinct, keys, named};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_v0_transaction_reaches_more_accounts_through_tables_than_it_could_name() {
-    let world = World::new().await;
+async fn a_v0_transaction_reaches_more_accounts_through_tables_than_it_could_name(validator: Validator) {
+    let world = World::new(validator).await;
     let (tables, chain) = world.tables();
     let receivers = keys(0..60);
     let instructions: Vec<_> =
@@ -32,9 +32,8 @@ async fn a_v0_transaction_reaches_more_accounts_through_tables_than_it_could_nam
     assert_eq!(world.entries(serving[0].address).await, serving[0].addresses);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn reservations_of_the_same_new_addresses_at_once_give_one_entry_each() {
-    let world = World::new().await;
+async fn reservations_of_the_same_new_addresses_at_once_give_one_entry_each(validator: Validator) {
+    let world = World::new(validator).await;
     let (tables, chain) = world.tables();
     let reserve = async |number: u16| {
         // Overlapping, so that no two ask for the same, and all for some of the same.
@@ -55,9 +54,8 @@ async fn reservations_of_the_same_new_addresses_at_once_give_one_entry_each() {
     assert_eq!(chain.landed.load(Ordering::SeqCst), transactions);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn more_addresses_than_a_table_holds_take_two() {
-    let world = World::new().await;
+async fn more_addresses_than_a_table_holds_take_two(validator: Validator) {
+    let world = World::new(validator).await;
     let (tables, _) = world.tables();
     let serving = tables.reserve(named("test"), &keys(0..300)).await.unwrap();
     let mut lens: Vec<_> = serving.iter().map(|table| table.addresses.len()).collect();
@@ -73,3 +71,9 @@ async fn more_addresses_than_a_table_holds_take_two() {
     assert_eq!(all.len(), 512);
     assert_distinct(&all);
 }
+
+on_each_validator!(
+    a_v0_transaction_reaches_more_accounts_through_tables_than_it_could_name,
+    reservations_of_the_same_new_addresses_at_once_give_one_entry_each,
+    more_addresses_than_a_table_holds_take_two,
+);
