@@ -30,7 +30,7 @@ pub use facts::{AccountFacts, BufferFacts, BundleFacts, PlanContext, Prices, Ren
 pub use file::{FileFacts, FilePlan, file_seed, plan_close_buffer, plan_file, plan_set_buffer_authority};
 pub use finalize::{plan_cleanup, plan_finalize};
 pub use pack::{Shared, pack};
-pub use price::Price;
+pub use price::{Price, TABLE_COMPUTE_UNIT_LIMIT};
 pub use transaction::{CompileError, PlannedTransaction};
 pub use upload::{PayloadKind, buffer_seed};
 

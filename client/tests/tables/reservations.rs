@@ -2,13 +2,21 @@
 
 use std::{collections::BTreeSet, sync::atomic::Ordering};
 
-use committor_client::{chain::Chain, types::TransactionVersion};
+use committor_client::{
+    chain::Chain,
+    engine::tables::TableSettings,
+    plan::TABLE_COMPUTE_UNIT_LIMIT,
+    types::{PriorityFee, TransactionVersion},
+};
 use committor_localnet::{Validator, on_each_validator};
 use futures::future::join_all;
 use solana_signer::Signer;
 use solana_system_interface::instruction::transfer;
 
-use crate::world::{World, assert_distinct, keys, named};
+use crate::{
+    chain::Fault,
+    world::{BALANCE, World, assert_distinct, keys, named},
+};
 
 async fn a_v0_transaction_reaches_more_accounts_through_tables_than_it_could_name(validator: Validator) {
     let world = World::new(validator).await;
@@ -72,8 +80,27 @@ async fn more_addresses_than_a_table_holds_take_two(validator: Validator) {
     assert_distinct(&all);
 }
 
+async fn tables_are_paid_for_with_priority_if_that_is_wanted(validator: Validator) {
+    let world = World::new(validator).await;
+    let settings = TableSettings { priority_fee: PriorityFee::Fixed(1_000_000), ..World::settings() };
+    let (tables, chain) = world.faulty(Fault::None, usize::MAX, settings);
+    let serving = tables.reserve(named("test"), &keys(0..60)).await.unwrap();
+    let (table, transactions) = (serving[0].address, chain.landed.load(Ordering::SeqCst) as u64);
+    assert_eq!((serving.len(), transactions), (1, 3));
+    let rent = tables.list().await.unwrap()[0].lamports.0;
+    let limit = u64::from(TABLE_COMPUTE_UNIT_LIMIT);
+    assert_eq!(BALANCE - world.balance().await, rent + transactions * (5_000 + limit));
+    let signatures = chain.inner.client().get_signatures_for_address(&table).await.unwrap();
+    assert_eq!(signatures.len() as u64, transactions);
+    for found in signatures {
+        let cost = chain.inner.cost(found.signature.parse().unwrap()).await.unwrap().unwrap();
+        assert!(cost.compute_units <= limit / 2, "{cost:?}");
+    }
+}
+
 on_each_validator!(
     a_v0_transaction_reaches_more_accounts_through_tables_than_it_could_name,
     reservations_of_the_same_new_addresses_at_once_give_one_entry_each,
     more_addresses_than_a_table_holds_take_two,
+    tables_are_paid_for_with_priority_if_that_is_wanted,
 );
