@@ -314,6 +314,7 @@ pub struct Bench {
 #[derive(Debug, Subcommand)]
 pub enum Benchmark {
     Commit(BenchCommit),
+    Confirm(crate::bench::confirm::Confirm),
     Crypto(BenchCrypto),
     Plan(BenchPlan),
     InFlight(BenchInFlight),
