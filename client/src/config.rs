@@ -16,7 +16,7 @@ use thiserror::Error;
 use crate::types::BudgetError;
 
 pub use keypair::KeypairSource;
-pub use settings::{EngineOptions, StageOption};
+pub use settings::{BudgetOptions, EngineOptions, StageOption, TableOptions};
 
 /// Why a setting could not be read.
 #[derive(Debug, Error)]
@@ -56,6 +56,14 @@ pub enum ConfigError {
     /// An option for a stage that does not exist.
     #[error("`{0}` is no stage: expected prepare, commit, finalize or cleanup")]
     Stage(String),
+    /// More websockets than endpoints.
+    #[error("{given} websockets are given for {endpoints} of the cluster's endpoints")]
+    Websockets {
+        /// How many there are.
+        given: usize,
+        /// How many there can be.
+        endpoints: usize,
+    },
     /// No commitment that anything can be relied on at.
     #[error("`{0}` is no commitment: expected confirmed or finalized")]
     Commitment(String),
@@ -94,6 +102,7 @@ impl ConfigError {
             | Self::Stage(_)
             | Self::Age(_)
             | Self::Commitment(_)
+            | Self::Websockets { .. }
             | Self::Keypair { .. } => false,
             #[cfg(feature = "hardware-wallets")]
             Self::Wallet { .. } => false,
@@ -106,6 +115,9 @@ impl ConfigError {
             Self::Cluster(_) => Some(
                 "give a URL (http:// or https://), or mainnet, testnet, devnet, localhost or a first letter of these",
             ),
+            Self::Websockets { .. } => {
+                Some("`--ws` names them in the order of `--url`, one for each at most")
+            }
             Self::File { .. } => Some("`--config FILE` names another one"),
             Self::SettingsFile { .. } => Some("`--settings FILE` names another one"),
             Self::Settings { .. } => Some("docs/settings.md has every key and what it takes"),

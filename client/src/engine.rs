@@ -119,22 +119,6 @@ impl<C: Chain> Inner<C> {
         };
         (submit, finished)
     }
-
-    /// As [`Self::submit`], for one bundle that is in the store already.
-    fn submit_one(
-        &self,
-    ) -> (
-        impl FnOnce(QueuedBundle) -> (ChangesetId, (BundleId, BundleKey)) + Send + 'static,
-        oneshot::Receiver<()>,
-    ) {
-        let (submit, finished) = self.submit();
-        let submit = move |bundle: QueuedBundle| {
-            let named = (bundle.changeset, (bundle.id, bundle.key));
-            submit(vec![bundle]);
-            named
-        };
-        (submit, finished)
-    }
 }
 
 impl<C: Chain> Drop for Inner<C> {
@@ -311,10 +295,11 @@ impl<C: Chain> Committor<C> {
         if inner.closing.is_cancelled() {
             return Err(EngineError::ShuttingDown);
         }
-        let (submit, finished) = inner.submit_one();
-        let (changeset, bundle) = inner.runner.store.finalize(bundle, submit).await?;
+        let (submit, finished) = inner.submit();
+        let submit = |bundle: QueuedBundle| (bundle.changeset, submit(vec![bundle]));
+        let (changeset, bundles) = inner.runner.store.finalize(bundle, submit).await?;
         let (refused, store) = (Vec::new(), inner.runner.store.clone());
-        Ok(Ticket { changeset, bundles: vec![bundle], refused, store, finished })
+        Ok(Ticket { changeset, bundles, refused, store, finished })
     }
 
     /// Tries a bundle that failed once more, from where it failed: from its first attempt, or, if it had been staged, what
@@ -328,10 +313,11 @@ impl<C: Chain> Committor<C> {
         if inner.closing.is_cancelled() {
             return Err(EngineError::ShuttingDown);
         }
-        let (submit, finished) = inner.submit_one();
-        let (changeset, bundle) = inner.runner.store.retry(bundle, submit).await?;
+        let (submit, finished) = inner.submit();
+        let submit = |bundle: QueuedBundle| (bundle.changeset, submit(vec![bundle]));
+        let (changeset, bundles) = inner.runner.store.retry(bundle, submit).await?;
         let (refused, store) = (Vec::new(), inner.runner.store.clone());
-        Ok(Ticket { changeset, bundles: vec![bundle], refused, store, finished })
+        Ok(Ticket { changeset, bundles, refused, store, finished })
     }
 
     /// Gives a bundle that failed up for good. Its accounts stay as they are.

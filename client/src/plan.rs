@@ -33,7 +33,7 @@ pub use file::{FileFacts, FilePlan, file_seed, plan_close_buffer, plan_file, pla
 pub use finalize::{plan_cleanup, plan_finalize};
 pub use loader::{LOADER_BUFFER_HEADER, plan_close_loader_buffer, plan_set_loader_buffer_authority};
 pub use pack::{Shared, pack};
-pub use price::Price;
+pub use price::{Price, TABLE_COMPUTE_UNIT_LIMIT};
 pub use program::{
     DeployedFacts, MAX_PROGRAM_LEN, PROGRAM_DATA_HEADER, ProgramFacts, ProgramGoal, ProgramPlan,
     UpgradeAuthority, plan_program, program_buffer, program_seed, upgrade_message,

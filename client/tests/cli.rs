@@ -65,6 +65,7 @@ fn help_is_what_it_was() {
         assert_snapshot!(format!("help_{command}"), world.show(&[command, "--help"]));
     }
     assert_snapshot!("help_bench_commit", world.show(&["bench", "commit", "--help"]));
+    assert_snapshot!("help_bench_confirm", world.show(&["bench", "confirm", "--help"]));
     assert_snapshot!("help_bench_crypto", world.show(&["bench", "crypto", "--help"]));
     assert_snapshot!("help_bench_faults", world.show(&["bench", "faults", "--help"]));
     assert_snapshot!("help_bench_in_flight", world.show(&["bench", "in-flight", "--help"]));
@@ -343,6 +344,18 @@ fn commits_at_a_rate_and_bundles_in_flight_are_measured() {
     }
     let wrong = world.show(&["bench", "commit", "--accounts", "4", "--accounts-per-bundle", "5"]);
     assert!(wrong.starts_with("exit code: 2") && wrong.contains("--accounts-per-bundle is 5"), "{wrong}");
+
+    let args = "bench confirm --rounds 1 --repeats 2 --in-flight 20 --seconds 1 --transactions 20 --output json-compact";
+    let figures = json(&world.run(&args.split(' ').collect::<Vec<_>>()));
+    let arms: Vec<_> = figures["latency"].as_array().unwrap().iter().map(|row| &row["arm"]).collect();
+    assert_eq!(arms, ["bare websocket", "bare websocket again", "this layer"]);
+    assert!(figures["latency"].as_array().unwrap().iter().all(|row| row["observations"] == 2));
+    assert_eq!(figures["status_calls"]["in_flight"], 20);
+    let samples = figures["memory"]["samples"].as_array().unwrap();
+    let landed: Vec<_> = samples.iter().map(|sample| &sample["transactions"]).collect();
+    assert_eq!(landed, [0, 2, 20]);
+    let refused = world.show(&["bench", "confirm", "--url", "d"]);
+    assert!(refused.starts_with("exit code: 2") && refused.contains("--url has no effect"), "{refused}");
 
     let args = "bench crypto --repeats 1 --sizes 1,20 --output json-compact";
     let figures = json(&world.run(&args.split(' ').collect::<Vec<_>>()));

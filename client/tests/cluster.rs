@@ -1,7 +1,7 @@
 //! The whole path over JSON-RPC and websocket: an owner program creates and delegates accounts, the committor commits to
 //! them, and everything is read back.
 //!
-//! Runs on the embedded validator, or on the one that `anchor test` has started: its URL and wallet are in
+//! Runs on the embedded validator and on Agave's, or on the one that `anchor test` has started: its URL and wallet are in
 //! `ANCHOR_PROVIDER_URL` and `ANCHOR_WALLET`.
 
 use std::{sync::Arc, time::Duration};
@@ -12,7 +12,7 @@ use committor_client::{
     config,
     types::BundleStatus,
 };
-use committor_localnet::{Localnet, owner_program};
+use committor_localnet::{Localnet, LocalnetBuilder, Validator, on_agave, on_each_validator, owner_program};
 use solana_instruction::Instruction;
 use solana_keypair::Keypair;
 use solana_message::{VersionedMessage, v0};
@@ -23,18 +23,23 @@ use solana_transaction::versioned::VersionedTransaction;
 struct Cluster {
     rpc: RpcSettings,
     payer: Arc<Keypair>,
-    /// Keeps the embedded validator running.
-    _localnet: Option<Localnet>,
+    /// Keeps the validator running.
+    _localnet: Option<Arc<Localnet>>,
+}
+
+/// What there is already does.
+fn prepare(builder: LocalnetBuilder, _: u8) -> LocalnetBuilder {
+    builder
 }
 
 impl Cluster {
-    async fn new() -> Self {
+    async fn new(validator: Validator) -> Self {
         if let Ok(url) = std::env::var("ANCHOR_PROVIDER_URL") {
             let wallet = std::env::var("ANCHOR_WALLET").expect("ANCHOR_WALLET beside ANCHOR_PROVIDER_URL");
             let payer = Arc::new(config::KeypairSource::File(wallet.into()).read().unwrap());
             return Self { rpc: RpcSettings::new(url), payer, _localnet: None };
         }
-        let localnet = Localnet::builder().start().await.unwrap();
+        let (localnet, _) = validator.start(prepare).await.unwrap();
         let rpc = RpcSettings {
             websocket_url: Some(localnet.ws_url().to_owned()),
             ..RpcSettings::new(localnet.rpc_url())
@@ -55,9 +60,8 @@ impl Cluster {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn accounts_of_an_owner_program_are_delegated_committed_to_and_read_back() {
-    let cluster = Cluster::new().await;
+async fn accounts_of_an_owner_program_are_delegated_committed_to_and_read_back(validator: Validator) {
+    let cluster = Cluster::new(validator).await;
     let payer = cluster.payer.pubkey();
     let chain = RpcChain::new(cluster.rpc.clone());
     // Numbers that no earlier run on the same validator has used.
@@ -96,3 +100,6 @@ async fn accounts_of_an_owner_program_are_delegated_committed_to_and_read_back()
     committor.shutdown(Duration::ZERO).await.unwrap();
     chain.shutdown().await;
 }
+
+on_each_validator!(accounts_of_an_owner_program_are_delegated_committed_to_and_read_back);
+on_agave!(prepare; scenarios);

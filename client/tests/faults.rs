@@ -8,7 +8,19 @@ use serde_json::Value;
 fn fifty_seeds_of_faults_lose_nothing_and_land_nothing_twice() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_committor"));
     let home = tempfile::tempdir().unwrap();
-    command.args(["bench", "faults", "--seeds", "50", "--in-flight", "32", "--output", "json"]);
+    // Among these are some where the node is out of reach when an engine is started.
+    command.args([
+        "bench",
+        "faults",
+        "--seeds",
+        "50",
+        "--first-seed",
+        "26",
+        "--in-flight",
+        "32",
+        "--output",
+        "json",
+    ]);
     let output = command.env_clear().env("HOME", home.path()).current_dir(home.path()).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{told}");

@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use solana_account::Account;
 use solana_address::Address;
@@ -6,6 +6,7 @@ use solana_keypair::Keypair;
 use solana_signer::Signer;
 
 use crate::{
+    agave::Agave,
     delegated,
     error::{LocalnetError, Server},
     features,
@@ -115,18 +116,34 @@ impl LocalnetBuilder {
     /// [`LocalnetError::PortInUse`], naming the port, if a port that was asked for is taken;
     /// [`LocalnetError::LoadProgram`] if a program's bytes are not an SBF program.
     pub async fn start(self) -> Result<Localnet, LocalnetError> {
-        let rpc = ReservedPort::reserve(Server::Rpc, self.rpc_port)?;
-        let websocket = ReservedPort::reserve(Server::WebSocket, self.ws_port)?;
+        let (rpc_port, ws_port) = (self.rpc_port, self.ws_port);
+        let (genesis, payer) = self.genesis();
+        let rpc = ReservedPort::reserve(Server::Rpc, rpc_port)?;
+        let websocket = ReservedPort::reserve(Server::WebSocket, ws_port)?;
         // A reservation alone would let both have the port, and the second server would fail to listen.
         if rpc.port() == websocket.port() {
             return Err(LocalnetError::SamePort { port: rpc.port() });
         }
-        let payer = self.payer.unwrap_or_else(Keypair::new);
-        let mut genesis = self.genesis;
-        genesis.balances.push((payer.pubkey(), PAYER_LAMPORTS));
-
         let (rpc_port, ws_port) = (rpc.port(), websocket.port());
         let node = Node::start(genesis, rpc, websocket).await?;
         Ok(Localnet::new(node, rpc_port, ws_port, payer))
+    }
+
+    /// Starts Agave's validator, `program`, in a process of its own, and waits until it takes transactions. Ports that were
+    /// asked for are not looked at, and a slot takes 50 ms at least.
+    ///
+    /// # Errors
+    /// [`LocalnetError::Process`] if it can't be started or ends; [`LocalnetError::TimedOut`] if it does not become ready.
+    pub async fn start_on_agave(self, program: &Path) -> Result<Localnet, LocalnetError> {
+        let (genesis, payer) = self.genesis();
+        let agave = Agave::start(program, &genesis, payer.pubkey()).await?;
+        Ok(Localnet::on_agave(agave, payer))
+    }
+
+    fn genesis(self) -> (Genesis, Keypair) {
+        let payer = self.payer.unwrap_or_else(Keypair::new);
+        let mut genesis = self.genesis;
+        genesis.balances.push((payer.pubkey(), PAYER_LAMPORTS));
+        (genesis, payer)
     }
 }

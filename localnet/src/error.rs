@@ -1,4 +1,4 @@
-use std::{fmt, io, time::Duration};
+use std::{fmt, io, path::PathBuf, time::Duration};
 
 use solana_address::Address;
 use surfpool_core::{error::SurfpoolError, litesvm::error::LiteSVMError};
@@ -99,6 +99,14 @@ pub enum LocalnetError {
     Ended {
         /// Its last words.
         reason: String,
+    },
+    /// Agave's validator could not be started.
+    #[error("could not run {}", .program.display())]
+    Process {
+        /// The program.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
     },
     /// The localnet did not become ready, or did not free its ports, in time.
     #[error("localnet did not {what} within {limit:?}")]

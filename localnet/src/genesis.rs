@@ -48,6 +48,12 @@ impl Genesis {
         self.features.is_enabled(&features::ENABLE_TX_V1) == Some(true)
     }
 
+    /// The gates that matter here and are closed.
+    pub(crate) fn closed_features(&self) -> impl Iterator<Item = Address> {
+        let known = [features::ENABLE_TX_V1, features::INCREASE_TX_ACCOUNT_LOCK_LIMIT];
+        known.into_iter().filter(|feature| self.features.is_enabled(feature) != Some(true))
+    }
+
     /// Whole milliseconds are all that surfpool's clock can count, and its sums must not overflow.
     pub(crate) fn slot_time_ms(&self) -> u64 {
         u32::try_from(self.slot_time.as_millis()).unwrap_or(u32::MAX).max(1).into()
@@ -136,7 +142,10 @@ fn unix_time_ms() -> u64 {
 pub(crate) fn credit(svm: &mut SurfnetSvm, address: Address, lamports: u64) -> Result<(), LocalnetError> {
     let failed = |source| LocalnetError::Airdrop { address, source };
     let mut account = svm.get_account(&address).map_err(failed)?.unwrap_or_default();
-    account.lamports =
-        account.lamports.checked_add(lamports).ok_or(LocalnetError::BalanceOverflow { address })?;
+    account.lamports = account.lamports.checked_add(lamports).ok_or_else(|| overflow(address))?;
     svm.set_account(&address, account).map_err(failed)
+}
+
+pub(crate) fn overflow(address: Address) -> LocalnetError {
+    LocalnetError::BalanceOverflow { address }
 }

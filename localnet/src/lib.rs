@@ -19,10 +19,15 @@
 //! closes a block every [slot time](LocalnetBuilder::slot_time). Nothing is ever forked or dropped, so what a client
 //! does about a lost transaction is tested elsewhere.
 //!
+//! [`LocalnetBuilder::start_on_agave`] runs the same on `solana-test-validator` instead, which votes, finalizes and skips slots as
+//! a cluster does. [`on_each_validator!`] and [`on_agave!`] make tests that run on both.
+//!
 //! | module | purpose |
 //! |---|---|
 //! | `builder` | what a localnet is made of |
+//! | `agave` | the same on Agave's validator, in a process of its own |
 //! | `localnet` | the handle of a running one |
+//! | `scenarios` | tests that run on each validator |
 //! | `node` | the threads that surfpool needs, their start and their end; the only starter of its run loop |
 //! | `genesis` | the state before the first block: features, programs, balances |
 //! | `gate` | refuses v1 transactions where the feature is off, which surfpool itself does not |
@@ -31,6 +36,7 @@
 //! | `ports` | ports that no other process is given between choosing and binding them |
 //! | [`programs`], [`features`] | the loaded programs and the feature gates that matter here |
 
+mod agave;
 mod builder;
 mod delegated;
 mod error;
@@ -42,8 +48,10 @@ mod node;
 pub mod owner_program;
 mod ports;
 pub mod programs;
+mod scenarios;
 
 pub use builder::{DEFAULT_SLOT_TIME, LocalnetBuilder, PAYER_LAMPORTS};
 pub use error::{LocalnetError, Server};
 pub use localnet::Localnet;
 pub use programs::{CHUNK_BUFFER_ID, DELEGATION_ID, OWNER_PROGRAM_ID};
+pub use scenarios::{Scenario, Validator, run_on_agave};

@@ -5,6 +5,7 @@ use solana_keypair::Keypair;
 use solana_signer::Signer;
 
 use crate::{
+    agave::Agave,
     builder::LocalnetBuilder,
     error::LocalnetError,
     node::{BIND_HOST, Node},
@@ -12,10 +13,15 @@ use crate::{
 
 /// A running validator. It stops when dropped.
 pub struct Localnet {
-    node: Node,
+    running: Running,
     rpc_url: String,
     ws_url: String,
     payer: Keypair,
+}
+
+enum Running {
+    Embedded(Node),
+    Agave(Agave),
 }
 
 impl Localnet {
@@ -25,8 +31,17 @@ impl Localnet {
     }
 
     pub(crate) fn new(node: Node, rpc_port: u16, ws_port: u16, payer: Keypair) -> Self {
+        Self::at(Running::Embedded(node), rpc_port, ws_port, payer)
+    }
+
+    pub(crate) fn on_agave(agave: Agave, payer: Keypair) -> Self {
+        let rpc_port = agave.rpc_port;
+        Self::at(Running::Agave(agave), rpc_port, rpc_port + 1, payer)
+    }
+
+    fn at(running: Running, rpc_port: u16, ws_port: u16, payer: Keypair) -> Self {
         Self {
-            node,
+            running,
             rpc_url: format!("http://{BIND_HOST}:{rpc_port}"),
             ws_url: format!("ws://{BIND_HOST}:{ws_port}"),
             payer,
@@ -48,13 +63,16 @@ impl Localnet {
         &self.payer
     }
 
-    /// Adds `lamports` to the balance of `address`. No transaction shows for it; when this returns, every RPC call
-    /// sees the new balance.
+    /// Adds `lamports` to the balance of `address`. When this returns, every RPC call at `confirmed` sees the new balance. On
+    /// the embedded validator no transaction shows for it.
     ///
     /// # Errors
     /// [`LocalnetError::BalanceOverflow`] if the balance would exceed [`u64::MAX`].
     pub async fn airdrop(&self, address: Address, lamports: u64) -> Result<(), LocalnetError> {
-        self.node.credit(address, lamports).await
+        match &self.running {
+            Running::Embedded(node) => node.credit(address, lamports).await,
+            Running::Agave(agave) => agave.airdrop(address, lamports).await,
+        }
     }
 
     /// Stops the localnet and waits until both of its ports are free. Dropping it stops it too, but does not wait.
@@ -62,7 +80,11 @@ impl Localnet {
     /// # Errors
     /// [`LocalnetError::TimedOut`] if a server is still busy after some seconds.
     pub async fn shutdown(self) -> Result<(), LocalnetError> {
-        self.node.shutdown().await
+        match self.running {
+            Running::Embedded(node) => node.shutdown().await,
+            // It has ended when it is dropped.
+            Running::Agave(_) => Ok(()),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::future::join_all;
 use serde_json::json;
 use solana_account::Account;
 use solana_account_decoder_client_types::{UiAccount, UiAccountEncoding, UiDataSliceConfig};
@@ -25,8 +26,9 @@ use tokio::{sync::OnceCell, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    AccountHeader, Chain, ChainError, ChainStats, FaultKind, Landed, ProgramAccount, RecentBlockhash, Rent,
-    RpcSettings, SignedTransaction, Simulation, TransactionCost, TransactionFailure,
+    AccountHeader, Chain, ChainError, ChainStats, Endpoint, FaultKind, Landed, ProgramAccount,
+    RecentBlockhash, Rent, RetrySettings, RpcSettings, SignedTransaction, Simulation, TransactionCost,
+    TransactionFailure,
     confirm::Confirmer,
     decode,
     endpoints::{Needs, Sender},
@@ -42,6 +44,8 @@ const V1_FEATURE: Address = Address::from_str_const("txv1aq4pp281K9um3tnPgkfX8Uq
 /// Where a lookup table names its authority: after its kind (4 bytes), its deactivation slot and the slot of its last
 /// extension (8 each), where that began (1), and that there is an authority (1).
 const TABLE_AUTHORITY_OFFSET: usize = 22;
+/// How long an endpoint may take to say which cluster it serves.
+const MAX_INTRODUCTION: Duration = Duration::from_secs(5);
 /// Owner of feature-gate accounts.
 const FEATURE_PROGRAM: Address = Address::from_str_const("Feature111111111111111111111111111111111111");
 
@@ -65,6 +69,21 @@ impl RpcChain {
         let poll_interval = settings.poll_interval;
         let confirmer = Confirmer::new(node.clone(), settings, &tasks, &cancelled);
         Self { node, confirmer, v1: OnceCell::new(), poll_interval, tasks, cancelled }
+    }
+
+    /// Which cluster each endpoint serves, by the hash of its genesis: asked one by one, and at most twice each. Those of one
+    /// chain must all serve the same, since whatever one of them says is believed.
+    pub async fn genesis_hashes(settings: &RpcSettings) -> Vec<(Endpoint, Result<Hash, ChainError>)> {
+        let ask = async |endpoint: Endpoint| {
+            let retry = RetrySettings { attempts: 2, ..settings.retry };
+            let request_timeout = settings.request_timeout.min(MAX_INTRODUCTION);
+            let only = RpcSettings::of(endpoint.clone(), Vec::new());
+            let chain = Self::new(RpcSettings { retry, request_timeout, ..only });
+            let hash = chain.genesis_hash().await;
+            chain.shutdown().await;
+            (endpoint, hash)
+        };
+        join_all(settings.endpoints().into_iter().map(ask)).await
     }
 
     /// Ends the background tasks and waits until they have ended. Whoever waits for a transaction gets

@@ -57,8 +57,14 @@ impl RpcSettings {
         }
     }
 
+    /// Settings as [`Self::new`] makes them, for several services of one cluster, the best first.
+    pub fn of(first: Endpoint, fallbacks: Vec<Endpoint>) -> Self {
+        let Endpoint { url, websocket_url } = first;
+        Self { websocket_url, fallbacks, ..Self::new(url) }
+    }
+
     /// All endpoints, the preferred one first.
-    pub(super) fn endpoints(&self) -> Vec<Endpoint> {
+    pub fn endpoints(&self) -> Vec<Endpoint> {
         let first = Endpoint { url: self.url.clone(), websocket_url: self.websocket_url.clone() };
         std::iter::once(first).chain(self.fallbacks.iter().cloned()).collect()
     }
@@ -91,6 +97,11 @@ impl Endpoint {
         let url = url.into();
         let websocket_url = websocket_url(&url);
         Self { url, websocket_url }
+    }
+
+    /// Host and port, which hold no key, for people to read.
+    pub fn host(&self) -> &str {
+        host(&self.url)
     }
 }
 

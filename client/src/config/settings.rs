@@ -4,9 +4,9 @@ use std::{path::Path, str::FromStr, time::Duration};
 
 use serde::Deserialize;
 
-use super::{ConfigError, parse_age};
+use super::{ConfigError, cluster_url, parse_age};
 use crate::{
-    engine::EngineSettings,
+    engine::{EngineSettings, tables::TableSettings},
     types::{ComputeLimit, PriorityFee, Stage, TransactionVersion},
 };
 
@@ -15,6 +15,7 @@ use crate::{
 /// The file is TOML; every key can be left out:
 ///
 /// ```toml
+/// urls = ["mainnet"]               # endpoints of one cluster, the best first
 /// transaction_version = "v1"       # or "v0"; by default v1 where the cluster has it
 /// bundles_in_flight = 128          # bundles that are worked on at a time
 /// transactions_in_flight = 64      # transactions of one bundle that are on their way at a time
@@ -29,6 +30,14 @@ use crate::{
 /// [commit]                         # likewise [prepare], [finalize] and [cleanup]
 /// compute = "table"                # or "simulate", or a number of compute units, in quotes
 /// priority_fee = "p75:100000"      # the 75th percentile of recent fees, at most 100,000; or a price, in quotes
+///
+/// [tables]                         # lookup tables, which only v0 transactions use
+/// idle_time = "1h"                 # how long nobody must have needed one before it is closed
+/// slot_poll_interval_ms = 100      # how often the slot is asked for while one is waited for
+/// slot_patience = "60s"            # for how long the cluster may make no slot
+/// attempts = 5                     # tries to get addresses into tables
+/// upkeep_interval = "60s"          # time between two rounds of upkeep
+/// priority_fee = "0"               # of the transactions that make, fill and close tables
 /// ```
 ///
 /// Prices are in micro-lamports per compute unit. `docs/settings.md` describes every key.
@@ -51,6 +60,8 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineOptions {
+    /// Endpoints of the cluster, by URL or moniker, the best first. Not the engine's: see [`RpcSettings::of`].
+    pub urls: Option<Vec<String>>,
     /// The transaction format: `v0` or `v1`.
     pub transaction_version: Option<TransactionVersion>,
     /// See [`EngineSettings::bundles_in_flight`].
@@ -83,6 +94,73 @@ pub struct EngineOptions {
     /// Those of what closes buffers.
     #[serde(default)]
     pub cleanup: BudgetOptions,
+    /// How lookup tables are managed.
+    #[serde(default)]
+    pub tables: TableOptions,
+}
+
+/// How lookup tables are managed: [`TableSettings`](crate::engine::tables::TableSettings).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableOptions {
+    /// How long nobody must have needed a table before it is closed, as `1h`.
+    pub idle_time: Option<String>,
+    /// How often the slot is asked for while one is waited for, in milliseconds.
+    pub slot_poll_interval_ms: Option<u32>,
+    /// For how long the cluster may make no slot, as `60s`.
+    pub slot_patience: Option<String>,
+    /// How often a reservation tries to get its addresses into tables.
+    pub attempts: Option<u32>,
+    /// Time between two rounds of upkeep, as `60s`.
+    pub upkeep_interval: Option<String>,
+    /// A price in micro-lamports per compute unit, or `pN:CAP`.
+    pub priority_fee: Option<String>,
+}
+
+impl TableOptions {
+    /// Lengths of time, by key.
+    fn times(&self) -> [(&'static str, &Option<String>); 3] {
+        [
+            ("idle_time", &self.idle_time),
+            ("slot_patience", &self.slot_patience),
+            ("upkeep_interval", &self.upkeep_interval),
+        ]
+    }
+
+    /// Names the key that is wrong, and why.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        for (key, text) in self.times() {
+            if let Some(text) = text {
+                parse_age(text).map_err(|error| (key, error.to_string()))?;
+            }
+        }
+        if let Some(text) = &self.priority_fee {
+            text.parse::<PriorityFee>().map_err(|error| ("priority_fee", error.to_string()))?;
+        }
+        let zero = "expected at least 1".to_owned();
+        match (self.attempts, self.slot_poll_interval_ms) {
+            (Some(0), _) => Err(("attempts", zero)),
+            (_, Some(0)) => Err(("slot_poll_interval_ms", zero)),
+            _ => Ok(()),
+        }
+    }
+
+    fn apply(&self, settings: &mut TableSettings) -> Result<(), ConfigError> {
+        let fields = [&mut settings.idle_time, &mut settings.slot_patience, &mut settings.upkeep_interval];
+        for ((_, text), field) in self.times().into_iter().zip(fields) {
+            if let Some(text) = text {
+                *field = parse_age(text)?;
+            }
+        }
+        if let Some(interval) = self.slot_poll_interval_ms {
+            settings.slot_poll_interval = Duration::from_millis(interval.into());
+        }
+        settings.attempts = self.attempts.unwrap_or(settings.attempts);
+        if let Some(text) = &self.priority_fee {
+            settings.priority_fee = text.parse()?;
+        }
+        Ok(())
+    }
 }
 
 /// Limits and fees of one stage.
@@ -172,6 +250,13 @@ impl EngineOptions {
         if let Some((key, _)) = zero.into_iter().find(|(_, zero)| *zero) {
             return Err(refuse(format!("`{key}` is 0, expected at least 1")));
         }
+        if options.urls.as_ref().is_some_and(Vec::is_empty) {
+            return Err(refuse("`urls` is empty, expected at least one URL or moniker".to_owned()));
+        }
+        for url in options.urls.iter().flatten() {
+            cluster_url(url).map_err(|error| refuse(format!("`urls`: {error}")))?;
+        }
+        options.tables.check().map_err(|(key, reason)| refuse(format!("`{key}` of [tables]: {reason}")))?;
         for stage in Stage::ALL {
             let budget = options.budget(stage);
             let at = |key: &str, error: &dyn std::fmt::Display| {
@@ -234,7 +319,7 @@ impl EngineOptions {
                 budget.priority_fee = text.parse()?;
             }
         }
-        Ok(())
+        self.tables.apply(&mut settings.tables)
     }
 }
 
@@ -273,7 +358,8 @@ mod tests {
         load(file).unwrap().apply(&mut settings).unwrap();
         let defaults = EngineSettings { version: Some(TransactionVersion::V1), ..EngineSettings::default() };
         assert_eq!(format!("{settings:?}"), format!("{defaults:?}"));
-        for key in toml::from_str::<toml::Table>(file).unwrap().keys() {
+        let file = toml::from_str::<toml::Table>(file).unwrap();
+        for key in file.keys().chain(file["tables"].as_table().unwrap().keys()) {
             assert!(page.matches(&format!("`{key}`")).count() > 0, "{key} is described");
         }
     }
@@ -298,6 +384,16 @@ mod tests {
             ("max_retry_delay_ms = 0", "`max_retry_delay_ms` is 0"),
             ("max_retry_delay_ms = 1.5", "invalid type"),
             ("retry_for = \"an hour\"", "`retry_for`: `an hour` is no length of time"),
+            ("urls = []", "`urls` is empty"),
+            ("urls = [\"d\", \"mainet\"]", "`urls`: `mainet` is no cluster"),
+            ("[tables]\nidle_time = \"long\"", "`idle_time` of [tables]: `long` is no length of time"),
+            ("[tables]\npriority_fee = \"much\"", "`priority_fee` of [tables]: `much` is no priority fee"),
+            ("[tables]\nattempts = 0", "`attempts` of [tables]: expected at least 1"),
+            (
+                "[tables]\nslot_poll_interval_ms = 0",
+                "`slot_poll_interval_ms` of [tables]: expected at least 1",
+            ),
+            ("[tables]\nidle = \"1h\"", "unknown field `idle`"),
         ];
         for (text, expected) in cases {
             let error = load(text).unwrap_err().to_string();

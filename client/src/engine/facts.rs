@@ -69,13 +69,13 @@ impl<C: Chain> Runner<C> {
     /// What each stage pays. Recent fees are asked for only where they matter.
     async fn prices(&self, accounts: &[Address]) -> Result<Prices, EngineError> {
         let mut recent = Vec::new();
-        let follows = |stage: &Stage| {
-            matches!(self.settings.budgets.of(*stage).priority_fee, PriorityFee::Percentile { .. })
-        };
-        if Stage::ALL.iter().any(follows) {
+        let tables = self.settings.tables.priority_fee;
+        let fees = Stage::ALL.map(|stage| self.settings.budgets.of(stage).priority_fee);
+        let follows = |fee: &PriorityFee| matches!(fee, PriorityFee::Percentile { .. });
+        if fees.iter().chain([&tables]).any(follows) {
             recent = self.chain.priority_fees(accounts).await?;
         }
-        Ok(Prices::new(|stage| {
+        let prices = Prices::new(|stage| {
             let budget = self.settings.budgets.of(stage);
             StagePrice {
                 micro_lamports_per_unit: budget.priority_fee.price(&mut recent),
@@ -84,7 +84,8 @@ impl<C: Chain> Runner<C> {
                     ComputeLimit::Table | ComputeLimit::Simulate => None,
                 },
             }
-        }))
+        });
+        Ok(prices.with_tables(tables.price(&mut recent)))
     }
 
     /// What the chain says about a bundle's accounts.

@@ -34,7 +34,7 @@ use super::{EngineError, Signers};
 use crate::{
     chain::{Chain, ChainError},
     store::{Store, StoredTable},
-    types::{LookupTable, TableHolder},
+    types::{LookupTable, PriorityFee, TableHolder},
 };
 use book::Book;
 
@@ -52,6 +52,9 @@ pub struct TableSettings {
     pub attempts: u32,
     /// Time between two rounds of upkeep in [`Tables::run`].
     pub upkeep_interval: Duration,
+    /// What transactions that make, fill and close tables pay on top of the base fee. A percentile is of what transactions
+    /// that wrote to the same table paid, or for a plan, to the bundle's accounts.
+    pub priority_fee: PriorityFee,
 }
 
 impl Default for TableSettings {
@@ -62,6 +65,7 @@ impl Default for TableSettings {
             slot_patience: Duration::from_secs(60),
             attempts: 5,
             upkeep_interval: Duration::from_secs(60),
+            priority_fee: PriorityFee::default(),
         }
     }
 }

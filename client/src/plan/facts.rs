@@ -37,18 +37,30 @@ pub struct StagePrice {
     pub fixed_limit: Option<u32>,
 }
 
-/// [`StagePrice`] by stage.
+/// [`StagePrice`] by stage, and what lookup tables' transactions pay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Prices([StagePrice; Stage::ALL.len()]);
+pub struct Prices {
+    stages: [StagePrice; Stage::ALL.len()],
+    tables: u64,
+}
 
 impl Prices {
     /// The prices that `price` gives for each stage.
     pub fn new(price: impl FnMut(Stage) -> StagePrice) -> Self {
-        Self(Stage::ALL.map(price))
+        Self { stages: Stage::ALL.map(price), tables: 0 }
+    }
+
+    /// With the priority fee of transactions that make and fill lookup tables, in micro-lamports per compute unit.
+    pub const fn with_tables(self, micro_lamports_per_unit: u64) -> Self {
+        Self { tables: micro_lamports_per_unit, ..self }
+    }
+
+    pub(super) const fn of_tables(&self) -> u64 {
+        self.tables
     }
 
     pub(super) const fn of(&self, stage: Stage) -> StagePrice {
-        self.0[stage as usize]
+        self.stages[stage as usize]
     }
 }
 

@@ -12,6 +12,10 @@ const TABLE_HEADER_LEN: u64 = 56;
 const ADDRESSES_WITH_CREATION: usize = 20;
 /// Addresses that one more transaction puts into a table.
 const ADDRESSES_PER_EXTENSION: usize = 30;
+/// Fewer addresses in each of these that pays a priority fee, which takes room.
+const ADDRESSES_FOR_PRIORITY: usize = 2;
+/// Compute-unit limit of a transaction that makes, fills or closes a lookup table, if it pays a priority fee.
+pub const TABLE_COMPUTE_UNIT_LIMIT: u32 = 50_000;
 
 /// What a plan costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -69,15 +73,19 @@ impl BundlePlan {
         price.rent_locked_lamports = self.commits.iter().map(|commit| commit.rent).sum();
         price.rent_returned_lamports = self.commits.iter().map(|commit| commit.buffer_rent).sum();
         let TableNeed::Missing(addresses) = &self.tables else { return price };
-        let extensions = addresses.len().saturating_sub(ADDRESSES_WITH_CREATION);
-        let transactions = 1 + extensions.div_ceil(ADDRESSES_PER_EXTENSION) as u64;
+        let micro_lamports = context.prices.of_tables();
+        let less = if micro_lamports > 0 { ADDRESSES_FOR_PRIORITY } else { 0 };
+        let extensions = addresses.len().saturating_sub(ADDRESSES_WITH_CREATION - less);
+        let transactions = 1 + extensions.div_ceil(ADDRESSES_PER_EXTENSION - less) as u64;
+        let priority = u128::from(micro_lamports) * u128::from(TABLE_COMPUTE_UNIT_LIMIT);
+        let priority = u64::try_from(priority.div_ceil(1_000_000)).unwrap_or(u64::MAX);
         let rent = context.rent.minimum(TABLE_HEADER_LEN + 32 * addresses.len() as u64);
-        let signers = if context.payer == context.authority { 1 } else { 2 };
+        let signers: u64 = if context.payer == context.authority { 1 } else { 2 };
         price.and(Price {
             transactions,
             rounds: transactions + 1,
             compute_units: 0,
-            fee_lamports: Lamports(transactions * signers * 5_000),
+            fee_lamports: Lamports(transactions.saturating_mul((signers * 5_000).saturating_add(priority))),
             rent_locked_lamports: rent,
             rent_returned_lamports: rent,
         })

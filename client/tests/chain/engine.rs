@@ -6,38 +6,26 @@ use committor_client::{
     AccountCommit, BundleId, Changeset, CommitBundle, CommitMode, Committor, chain::RpcSettings,
     types::BundleStatus,
 };
-use committor_faults::{Fault, FaultProxy, Rule};
-use committor_localnet::Localnet;
-use solana_address::Address;
-use solana_keypair::Keypair;
-use solana_signer::Signer;
+use committor_faults::{Fault, Rule};
+use committor_localnet::{Validator, on_each_validator};
 
 use crate::{storm::rules, world::World};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_changeset_lands_whole_and_once_whatever_goes_wrong() {
-    let authority = Arc::new(Keypair::new());
-    let account = |byte| Address::new_from_array([byte; 32]);
-    let mut builder = Localnet::builder().airdrop(authority.pubkey(), 1_000_000_000_000);
-    for byte in 1..=8 {
-        builder = builder.delegated(account(byte), authority.pubkey(), vec![0; 100]);
-    }
-    let localnet = builder.start().await.unwrap();
-    let proxy = FaultProxy::start(localnet.rpc_url(), localnet.ws_url(), 4).await.unwrap();
-    let world = World { localnet, proxy };
+async fn a_changeset_lands_whole_and_once_whatever_goes_wrong(validator: Validator) {
+    let world = World::seeded(validator, 4).await;
     rules(&world.proxy);
     let folder = tempfile::tempdir().unwrap();
     let request_timeout = Duration::from_secs(2);
     let committor = Committor::builder()
         .rpc(RpcSettings { request_timeout, ..world.settings() })
-        .authority(authority)
+        .authority(Arc::new(world.payer().insecure_clone()))
         .store(folder.path().join("committor.db"))
         .start()
         .await
         .unwrap();
     // Each account three times, once through a buffer.
     let commit = |byte: u8, len, seed: u8| AccountCommit {
-        account: account(byte),
+        account: world.delegated(byte),
         state: (0..len).map(|at| (at as u8).wrapping_mul(31).wrapping_add(seed)).collect(),
     };
     let bundles = (0..3u8).flat_map(|round| (1..=4u8).map(move |pair| (round, pair)));
@@ -61,21 +49,18 @@ async fn a_changeset_lands_whole_and_once_whatever_goes_wrong() {
     committor.shutdown(Duration::ZERO).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_engine_that_was_started_again_does_not_take_a_lagging_nodes_word_for_what_it_saw_itself() {
-    let authority = Arc::new(Keypair::new());
-    let account = Address::new_from_array([1; 32]);
-    let builder = Localnet::builder().airdrop(authority.pubkey(), 1_000_000_000_000);
-    let localnet = builder.delegated(account, authority.pubkey(), vec![0; 100]).start().await.unwrap();
-    let proxy = FaultProxy::start(localnet.rpc_url(), localnet.ws_url(), 4).await.unwrap();
-    let world = World { localnet, proxy };
+async fn an_engine_that_was_started_again_does_not_take_a_lagging_nodes_word_for_what_it_saw_itself(
+    validator: Validator,
+) {
+    let world = World::seeded(validator, 4).await;
+    let authority = Arc::new(world.payer().insecure_clone());
     let folder = tempfile::tempdir().unwrap();
     let start = async || {
         let builder = Committor::builder().rpc(world.settings()).authority(authority.clone());
         builder.store(folder.path().join("committor.db")).start().await.unwrap()
     };
     let engine = start().await;
-    let commits = vec![AccountCommit { account, state: vec![7; 50].into() }];
+    let commits = vec![AccountCommit { account: world.delegated(1), state: vec![7; 50].into() }];
     let bundle = CommitBundle::new(BundleId(1), commits).mode(CommitMode::Stage);
     let report = engine.commit(Changeset { bundles: vec![bundle] }).await.unwrap().finished().await.unwrap();
     assert_eq!(report.bundles[0].status, BundleStatus::Staged, "{:?}", report.bundles[0].error);
@@ -90,3 +75,8 @@ async fn an_engine_that_was_started_again_does_not_take_a_lagging_nodes_word_for
     assert_eq!(world.proxy.counts().faults_of("getMultipleAccounts"), 6);
     engine.shutdown(Duration::ZERO).await.unwrap();
 }
+
+on_each_validator!(
+    a_changeset_lands_whole_and_once_whatever_goes_wrong,
+    an_engine_that_was_started_again_does_not_take_a_lagging_nodes_word_for_what_it_saw_itself,
+);

@@ -2,6 +2,7 @@
 
 use committor_client::chain::{Chain, ChainError, FaultKind, Lifetime, RpcChain, SignedTransaction};
 use committor_faults::{Fault, Rule};
+use committor_localnet::{Validator, on_each_validator};
 use solana_address::Address;
 use solana_hash::Hash;
 use solana_instruction::Instruction;
@@ -13,10 +14,6 @@ use crate::world::{LAMPORTS, World};
 
 const SEND: &str = "sendTransaction";
 const STATUSES: &str = "getSignatureStatuses";
-
-fn address(byte: u8) -> Address {
-    Address::new_from_array([byte; 32])
-}
 
 /// A nonce account of the payer's.
 async fn nonce_account(world: &World, chain: &RpcChain) -> Address {
@@ -40,12 +37,11 @@ fn with_nonce(world: &World, account: Address, nonce: Hash, then: Instruction) -
     signed
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_that_was_lost_for_good_expires_and_not_before_its_time() {
-    let world = World::new().await;
+async fn a_transaction_that_was_lost_for_good_expires_and_not_before_its_time(validator: Validator) {
+    let world = World::new(validator).await;
     let chain = world.polling();
     world.proxy.add(Rule::new(Fault::DropSend).on(SEND));
-    let mut transaction = world.transfer(address(1)).await;
+    let mut transaction = world.transfer(world.address(1)).await;
     // As if its blockhash were old.
     transaction.last_valid_block_height = chain.block_height().await.unwrap() + 10;
     let (last, signature) = (transaction.last_valid_block_height, transaction.signature());
@@ -57,22 +53,20 @@ async fn a_transaction_that_was_lost_for_good_expires_and_not_before_its_time() 
     assert!(chain.stats().resent > 0, "it was sent as long as it lived");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_status_that_the_node_has_forgotten_is_found_in_its_history() {
-    let world = World::new().await;
+async fn a_status_that_the_node_has_forgotten_is_found_in_its_history(validator: Validator) {
+    let world = World::new(validator).await;
     let chain = world.polling();
-    let mut transaction = world.transfer(address(1)).await;
+    let mut transaction = world.transfer(world.address(1)).await;
     transaction.last_valid_block_height = 1;
     world.proxy.add(Rule::new(Fault::ForgottenStatuses).on(STATUSES));
     chain.land(transaction).await.unwrap();
-    assert_eq!(world.balance(address(1)).await, LAMPORTS);
+    assert_eq!(world.balance(world.address(1)).await, LAMPORTS);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn one_look_in_vain_is_no_proof_of_absence() {
-    let world = World::new().await;
+async fn one_look_in_vain_is_no_proof_of_absence(validator: Validator) {
+    let world = World::new(validator).await;
     let chain = world.polling();
-    let transaction = world.transfer(address(1)).await;
+    let transaction = world.transfer(world.address(1)).await;
     let signature = transaction.signature();
     chain.land(transaction.clone()).await.unwrap();
     // The first question about what is past its time finds nothing, in the history neither.
@@ -82,11 +76,10 @@ async fn one_look_in_vain_is_no_proof_of_absence() {
     assert!(chain.find(signature).await.unwrap().unwrap().is_ok());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_blockhash_that_nobody_knows_ends_as_expired_and_not_as_refused() {
-    let world = World::new().await;
+async fn a_blockhash_that_nobody_knows_ends_as_expired_and_not_as_refused(validator: Validator) {
+    let world = World::new(validator).await;
     let chain = world.chain();
-    let pay = transfer(&world.payer().pubkey(), &address(1), LAMPORTS);
+    let pay = transfer(&world.payer().pubkey(), &world.address(1), LAMPORTS);
     let transaction = world.sign(&[pay], Hash::new_from_array([9; 32]), &[]);
     let last_valid_block_height = chain.block_height().await.unwrap() + 10;
     let error = chain
@@ -96,12 +89,11 @@ async fn a_blockhash_that_nobody_knows_ends_as_expired_and_not_as_refused() {
     assert!(matches!(error, ChainError::Expired { .. }) && error.is_transient(), "{error}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_refused_blockhash_is_not_handed_out_again() {
-    let world = World::new().await;
+async fn a_refused_blockhash_is_not_handed_out_again(validator: Validator) {
+    let world = World::new(validator).await;
     let chain = world.chain();
     let recent = chain.recent_blockhash().await.unwrap();
-    let pay = transfer(&world.payer().pubkey(), &address(1), LAMPORTS);
+    let pay = transfer(&world.payer().pubkey(), &world.address(1), LAMPORTS);
     world.proxy.add(Rule::new(Fault::blockhash_not_found()).on(SEND).times(1));
     let transaction = world.sign(&[pay], recent.blockhash, &[]);
     let last_valid_block_height = recent.last_valid_block_height;
@@ -111,39 +103,47 @@ async fn a_refused_blockhash_is_not_handed_out_again() {
     assert_eq!(chain.stats().requests_of("getLatestBlockhash"), asked + 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_transaction_with_a_nonce_lives_as_long_as_the_nonce() {
-    let world = World::new().await;
+async fn a_transaction_with_a_nonce_lives_as_long_as_the_nonce(validator: Validator) {
+    let world = World::new(validator).await;
     let chain = world.polling();
     let account = nonce_account(&world, &chain).await;
     let nonce = chain.nonce(account).await.unwrap().unwrap();
     let pay = |to| transfer(&world.payer().pubkey(), &to, LAMPORTS);
     // Its first tries are lost, and its block height has passed: neither ends it.
     world.proxy.add(Rule::new(Fault::DropSend).on(SEND).times(3));
-    let first = with_nonce(&world, account, nonce, pay(address(1)));
+    let first = with_nonce(&world, account, nonce, pay(world.address(1)));
     chain.land(first.clone()).await.unwrap();
-    assert_eq!(world.balance(address(1)).await, LAMPORTS);
+    assert_eq!(world.balance(world.address(1)).await, LAMPORTS);
     assert!(chain.stats().resent >= 3);
     assert_ne!(chain.nonce(account).await.unwrap(), Some(nonce), "it is used");
 
     // One that was signed with the same nonce can't land any more; the one that did is found.
     world.proxy.add(Rule::new(Fault::DropSend).on(SEND));
-    let error = chain.land(with_nonce(&world, account, nonce, pay(address(2)))).await.unwrap_err();
+    let error = chain.land(with_nonce(&world, account, nonce, pay(world.address(2)))).await.unwrap_err();
     assert!(matches!(error, ChainError::Expired { .. }), "{error}");
-    assert_eq!(world.balance(address(2)).await, 0);
+    assert_eq!(world.balance(world.address(2)).await, 0);
     chain.land(first).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_nonce_that_can_not_be_read_ends_nothing() {
-    let world = World::new().await;
+async fn a_nonce_that_can_not_be_read_ends_nothing(validator: Validator) {
+    let world = World::new(validator).await;
     let chain = world.polling();
     let account = nonce_account(&world, &chain).await;
     let nonce = chain.nonce(account).await.unwrap().unwrap();
     assert_eq!(chain.nonce(world.payer().pubkey()).await.unwrap(), None, "no nonce account");
     world.proxy.add(Rule::new(Fault::DropSend).on(SEND).times(2));
     world.proxy.add(Rule::new(Fault::Status(500)).on("getMultipleAccounts").times(20));
-    let pay = transfer(&world.payer().pubkey(), &address(1), LAMPORTS);
+    let pay = transfer(&world.payer().pubkey(), &world.address(1), LAMPORTS);
     chain.land(with_nonce(&world, account, nonce, pay)).await.unwrap();
     assert!(chain.stats().faults_of(FaultKind::ServerError) > 0);
 }
+
+on_each_validator!(
+    a_transaction_that_was_lost_for_good_expires_and_not_before_its_time,
+    a_status_that_the_node_has_forgotten_is_found_in_its_history,
+    one_look_in_vain_is_no_proof_of_absence,
+    a_blockhash_that_nobody_knows_ends_as_expired_and_not_as_refused,
+    a_refused_blockhash_is_not_handed_out_again,
+    a_transaction_with_a_nonce_lives_as_long_as_the_nonce,
+    a_nonce_that_can_not_be_read_ends_nothing,
+);

@@ -7,3 +7,12 @@ mod reading;
 mod requests;
 mod storm;
 mod world;
+
+committor_localnet::on_agave!(
+    world::prepare;
+    engine::scenarios,
+    landing::scenarios,
+    lifetimes::scenarios,
+    reading::scenarios,
+    storm::scenarios,
+);

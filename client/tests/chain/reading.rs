@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use committor_client::chain::{Chain, ChainError, Endpoint, FaultKind, RpcChain, RpcSettings};
 use committor_faults::{Fault, FaultProxy, Rule};
+use committor_localnet::{Validator, on_each_validator};
 use solana_address::Address;
 use solana_signer::Signer;
 
@@ -11,16 +12,9 @@ use crate::world::{LAMPORTS, World};
 
 const METHOD: &str = "getMultipleAccounts";
 
-fn address(number: u64) -> Address {
-    let mut bytes = [3; 32];
-    bytes[..8].copy_from_slice(&number.to_le_bytes());
-    Address::new_from_array(bytes)
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn more_accounts_than_one_call_takes_come_in_the_order_asked() {
-    let world = World::new().await;
-    let mut addresses: Vec<Address> = (0..250).map(address).collect();
+async fn more_accounts_than_one_call_takes_come_in_the_order_asked(validator: Validator) {
+    let world = World::new(validator).await;
+    let mut addresses: Vec<Address> = (0..250).map(|number| world.address(number)).collect();
     for (number, at) in [(1, 7), (2, 99), (3, 100), (4, 249)] {
         world.localnet.airdrop(addresses[at], number * LAMPORTS).await.unwrap();
     }
@@ -48,70 +42,64 @@ async fn more_accounts_than_one_call_takes_come_in_the_order_asked() {
     assert_eq!(chain.accounts(&[]).await.unwrap(), []);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_absent_account_is_none_and_an_unknown_one_an_error() {
-    let world = World::new().await;
+async fn an_absent_account_is_none_and_an_unknown_one_an_error(validator: Validator) {
+    let world = World::new(validator).await;
     let chain = world.chain();
-    assert_eq!(chain.accounts(&[address(1)]).await.unwrap(), [None]);
+    assert_eq!(chain.accounts(&[world.address(1)]).await.unwrap(), [None]);
     world.proxy.add(Rule::new(Fault::Status(500)).on(METHOD));
-    assert!(chain.accounts(&[address(1)]).await.is_err());
+    assert!(chain.accounts(&[world.address(1)]).await.is_err());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_landed_is_never_read_as_absent_from_a_node_that_lags() {
-    let world = World::new().await;
+async fn what_landed_is_never_read_as_absent_from_a_node_that_lags(validator: Validator) {
+    let world = World::new(validator).await;
     // One says that it lags, the other one does not know what it is asked.
     for (number, checks_min_context_slot) in [(1, true), (2, false)] {
         let chain = world.chain();
-        assert_eq!(chain.accounts(&[address(number)]).await.unwrap(), [None]);
-        chain.land(world.transfer(address(number)).await).await.unwrap();
+        assert_eq!(chain.accounts(&[world.address(number)]).await.unwrap(), [None]);
+        chain.land(world.transfer(world.address(number)).await).await.unwrap();
         let lagging = Fault::Stale { slots: 1_000, checks_min_context_slot };
         world.proxy.add(Rule::new(lagging).on(METHOD).times(3));
-        let found = chain.accounts(&[address(number)]).await.unwrap();
+        let found = chain.accounts(&[world.address(number)]).await.unwrap();
         assert_eq!(found[0].as_ref().map(|account| account.lamports), Some(LAMPORTS));
         assert_eq!(chain.stats().retries_of(FaultKind::Lagging), 3);
         world.proxy.clear();
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_goes_on_lagging_is_an_error_and_not_an_answer() {
-    let world = World::new().await;
+async fn a_node_that_goes_on_lagging_is_an_error_and_not_an_answer(validator: Validator) {
+    let world = World::new(validator).await;
     let chain = world.chain();
-    assert_eq!(chain.accounts(&[address(1)]).await.unwrap(), [None]);
-    chain.land(world.transfer(address(1)).await).await.unwrap();
+    assert_eq!(chain.accounts(&[world.address(1)]).await.unwrap(), [None]);
+    chain.land(world.transfer(world.address(1)).await).await.unwrap();
     world.proxy.add(Rule::new(Fault::Stale { slots: 1_000, checks_min_context_slot: false }).on(METHOD));
-    let error = chain.accounts(&[address(1)]).await.unwrap_err();
+    let error = chain.accounts(&[world.address(1)]).await.unwrap_err();
     assert!(matches!(error, ChainError::Rpc { fault: FaultKind::Lagging, .. }), "{error}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn an_endpoint_that_lags_is_passed_over() {
-    let world = World::new().await;
+async fn an_endpoint_that_lags_is_passed_over(validator: Validator) {
+    let world = World::new(validator).await;
     let spare = FaultProxy::start(world.localnet.rpc_url(), world.localnet.ws_url(), 2).await.unwrap();
     let fallbacks = vec![Endpoint::new(spare.rpc_url())];
     let chain = RpcChain::new(RpcSettings { fallbacks, ..world.settings() });
-    assert_eq!(chain.accounts(&[address(1)]).await.unwrap(), [None]);
-    let landed = chain.land(world.transfer(address(1)).await).await.unwrap();
+    assert_eq!(chain.accounts(&[world.address(1)]).await.unwrap(), [None]);
+    let landed = chain.land(world.transfer(world.address(1)).await).await.unwrap();
     world.proxy.add(Rule::new(Fault::Stale { slots: 1_000, checks_min_context_slot: false }).on(METHOD));
     for _ in 0..3 {
-        let found = chain.accounts(&[address(1)]).await.unwrap();
+        let found = chain.accounts(&[world.address(1)]).await.unwrap();
         assert!(found[0].is_some());
     }
     assert!(chain.stats().failovers > 0);
     assert!(chain.slot().await.unwrap() >= landed.slot);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_without_fees_to_tell_has_none() {
-    let world = World::new().await;
+async fn a_cluster_without_fees_to_tell_has_none(validator: Validator) {
+    let world = World::new(validator).await;
     let fees = world.chain().priority_fees(&[world.payer().pubkey()]).await.unwrap();
     assert_eq!(fees.into_iter().max().unwrap_or_default(), 0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_slot_is_waited_for() {
-    let world = World::new().await;
+async fn a_slot_is_waited_for(validator: Validator) {
+    let world = World::new(validator).await;
     let chain = world.chain();
     let slot = chain.slot().await.unwrap() + 5;
     assert!(chain.wait_for_slot(slot, Duration::from_secs(20)).await.unwrap() >= slot);
@@ -119,9 +107,8 @@ async fn a_slot_is_waited_for() {
     assert!(matches!(error, ChainError::Nonsense { method: "getSlot", .. }), "{error}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_blockhash_and_a_position_are_kept_no_longer_than_they_may_be() {
-    let world = World::new().await;
+async fn a_blockhash_and_a_position_are_kept_no_longer_than_they_may_be(validator: Validator) {
+    let world = World::new(validator).await;
     let keep = Duration::from_secs(3_600);
     for (max_age, requests) in [(keep, 1), (Duration::ZERO, 20)] {
         let settings =
@@ -139,9 +126,8 @@ async fn a_blockhash_and_a_position_are_kept_no_longer_than_they_may_be() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_position_does_not_run_ahead_of_the_commitment() {
-    let world = World::new().await;
+async fn the_position_does_not_run_ahead_of_the_commitment(validator: Validator) {
+    let world = World::new(validator).await;
     let (chain, node) = (world.direct(), world.direct());
     for _ in 0..20 {
         let height = chain.block_height().await.unwrap();
@@ -150,3 +136,15 @@ async fn the_position_does_not_run_ahead_of_the_commitment() {
         assert!(after - height < 50, "{height} {after}");
     }
 }
+
+on_each_validator!(
+    more_accounts_than_one_call_takes_come_in_the_order_asked,
+    an_absent_account_is_none_and_an_unknown_one_an_error,
+    what_landed_is_never_read_as_absent_from_a_node_that_lags,
+    a_node_that_goes_on_lagging_is_an_error_and_not_an_answer,
+    an_endpoint_that_lags_is_passed_over,
+    a_cluster_without_fees_to_tell_has_none,
+    a_slot_is_waited_for,
+    a_blockhash_and_a_position_are_kept_no_longer_than_they_may_be,
+    the_position_does_not_run_ahead_of_the_commitment,
+);

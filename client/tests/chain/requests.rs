@@ -9,6 +9,7 @@ use committor_client::chain::{
     Chain, ChainError, Endpoint, FaultKind, RateLimit, RetrySettings, RpcChain, RpcSettings,
 };
 use committor_faults::{Fault, FaultProxy, Rule};
+use committor_localnet::Validator;
 use serde_json::Value;
 use solana_address::Address;
 
@@ -53,7 +54,7 @@ fn closed_port() -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fault_that_passes_is_waited_out_and_counted() {
-    let world = World::new().await;
+    let world = World::new(Validator::Embedded).await;
     for (fault, kind) in passing() {
         let chain = world.chain();
         world.proxy.add(Rule::new(fault.clone()).on(METHOD).times(2));
@@ -68,7 +69,7 @@ async fn a_fault_that_passes_is_waited_out_and_counted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fault_that_stays_is_told_after_a_bounded_number_of_tries() {
-    let world = World::new().await;
+    let world = World::new(Validator::Embedded).await;
     let settings = world.settings();
     let retry = RetrySettings { attempts: 3, ..settings.retry };
     let settings = RpcSettings { retry, ..settings };
@@ -88,7 +89,7 @@ async fn a_fault_that_stays_is_told_after_a_bounded_number_of_tries() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_attempts_at_all_are_one() {
-    let world = World::new().await;
+    let world = World::new(Validator::Embedded).await;
     let settings = world.settings();
     let retry = RetrySettings { attempts: 0, ..settings.retry };
     let chain = RpcChain::new(RpcSettings { retry, ..settings });
@@ -99,7 +100,7 @@ async fn no_attempts_at_all_are_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_with_the_request_itself_is_told_at_once() {
-    let world = World::new().await;
+    let world = World::new(Validator::Embedded).await;
     let invalid = Fault::Error { code: -32602, message: "Invalid params".to_owned(), data: Value::Null };
     for (fault, kind, outage) in
         [(invalid, FaultKind::Rejected, false), (Fault::Status(403), FaultKind::Denied, true)]
@@ -115,7 +116,7 @@ async fn what_is_wrong_with_the_request_itself_is_told_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_is_left_alone_for_as_long_as_it_asks_for_by_everybody() {
-    let world = World::new().await;
+    let world = World::new(Validator::Embedded).await;
     let chain = world.chain();
     world.proxy.add(Rule::new(Fault::TooManyRequests { retry_after_seconds: Some(1) }).times(1));
     let start = Instant::now();
@@ -137,7 +138,7 @@ async fn a_service_is_left_alone_for_as_long_as_it_asks_for_by_everybody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_that_wants_to_be_left_alone_for_too_long_is_given_up_at_once() {
-    let world = World::new().await;
+    let world = World::new(Validator::Embedded).await;
     let chain = world.chain();
     world.proxy.add(Rule::new(Fault::TooManyRequests { retry_after_seconds: Some(3_600) }).times(1));
     assert_eq!(told(&read(&chain).await.unwrap_err()), (FaultKind::RateLimited, 1));
@@ -146,7 +147,7 @@ async fn a_service_that_wants_to_be_left_alone_for_too_long_is_given_up_at_once(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_never_answers_costs_a_bounded_time() {
-    let world = World::new().await;
+    let world = World::new(Validator::Embedded).await;
     let settings = world.settings();
     let retry = RetrySettings { attempts: 2, ..settings.retry };
     let request_timeout = Duration::from_millis(200);
@@ -184,7 +185,7 @@ async fn an_error_does_not_show_the_key_in_a_url() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_keep_to_the_rate_limit() {
-    let world = World::new().await;
+    let world = World::new(Validator::Embedded).await;
     let rate_limit = Some(RateLimit { per_second: 50, burst: 2 });
     let chain = RpcChain::new(RpcSettings { rate_limit, ..world.settings() });
     let start = Instant::now();
@@ -198,7 +199,7 @@ async fn requests_keep_to_the_rate_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_endpoint_is_used_while_the_first_one_fails() {
-    let world = World::new().await;
+    let world = World::new(Validator::Embedded).await;
     let spare = FaultProxy::start(world.localnet.rpc_url(), world.localnet.ws_url(), 2).await.unwrap();
     for (fault, kind) in passing() {
         let fallbacks = vec![Endpoint::new(spare.rpc_url())];
@@ -219,7 +220,7 @@ async fn another_endpoint_is_used_while_the_first_one_fails() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn any_other_method_has_the_same_retries() {
-    let world = World::new().await;
+    let world = World::new(Validator::Embedded).await;
     let chain = world.chain();
     world.proxy.add(Rule::new(Fault::Status(502)).on("getVersion").times(2));
     chain.client().get_version().await.unwrap();

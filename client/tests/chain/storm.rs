@@ -4,8 +4,9 @@ use std::{collections::HashSet, time::Duration};
 
 use committor_client::chain::{Chain, RpcChain, RpcSettings, SignedTransaction};
 use committor_faults::{Fault, FaultProxy, Rule, WEBSOCKET};
+use committor_localnet::{Validator, on_each_validator};
 use futures::{StreamExt, stream};
-use solana_address::Address;
+use solana_keypair::Keypair;
 use solana_signer::Signer;
 use solana_system_interface::instruction::transfer;
 
@@ -66,14 +67,13 @@ pub(crate) fn rules(proxy: &FaultProxy) {
     proxy.add(Rule::new(Fault::Reset).on("signatureNotification").chance(0.01));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn whatever_goes_wrong_every_transaction_lands_once() {
+async fn whatever_goes_wrong_every_transaction_lands_once(validator: Validator) {
     for seed in [1, 2, 3] {
-        let world = World::seeded(seed).await;
+        let world = World::seeded(validator.clone(), seed).await;
         let request_timeout = Duration::from_secs(2);
         let chain = RpcChain::new(RpcSettings { request_timeout, ..world.settings() });
         rules(&world.proxy);
-        let receiver = Address::new_from_array([5; 32]);
+        let receiver = Keypair::new().pubkey();
         world.localnet.airdrop(receiver, 1_000_000).await.unwrap();
         let payer = world.payer().pubkey();
         let (world, chain) = (&world, &chain);
@@ -115,3 +115,5 @@ async fn whatever_goes_wrong_every_transaction_lands_once() {
         assert!(faults > TRANSACTIONS / 4, "seed {seed}");
     }
 }
+
+on_each_validator!(whatever_goes_wrong_every_transaction_lands_once);

@@ -1,10 +1,10 @@
 //! What the tests share: a validator, a proxy before it, and who pays.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use committor_client::chain::{Chain, RetrySettings, RpcChain, RpcSettings, SignedTransaction};
 use committor_faults::FaultProxy;
-use committor_localnet::Localnet;
+use committor_localnet::{Localnet, LocalnetBuilder, PAYER_LAMPORTS, Validator};
 use solana_address::Address;
 use solana_hash::Hash;
 use solana_instruction::Instruction;
@@ -16,21 +16,49 @@ use solana_transaction::versioned::VersionedTransaction;
 
 /// Enough for an account without data to be rent exempt.
 pub(crate) const LAMPORTS: u64 = 1_000_000;
+/// Accounts that are delegated to the payer.
+pub(crate) const DELEGATED: u8 = 8;
 
 pub(crate) struct World {
-    pub(crate) localnet: Localnet,
+    pub(crate) localnet: Arc<Localnet>,
     pub(crate) proxy: FaultProxy,
+    payer: Keypair,
+    lot: u8,
+}
+
+/// A payer with lamports, to whom accounts are delegated.
+pub(crate) fn prepare(builder: LocalnetBuilder, lot: u8) -> LocalnetBuilder {
+    let payer = payer(lot).pubkey();
+    let builder = builder.airdrop(payer, PAYER_LAMPORTS);
+    (1..=DELEGATED)
+        .fold(builder, |builder, number| builder.delegated(delegated(lot, number), payer, vec![0; 100]))
+}
+
+fn payer(lot: u8) -> Keypair {
+    Keypair::new_from_array([lot + 1; 32])
+}
+
+/// A lot's delegated accounts, by number from 1.
+fn delegated(lot: u8, number: u8) -> Address {
+    address(lot, u64::MAX - u64::from(number))
+}
+
+fn address(lot: u8, number: u64) -> Address {
+    // Not zeroes, which is the system program.
+    let mut bytes = [lot + 1; 32];
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    Address::new_from_array(bytes)
 }
 
 impl World {
-    pub(crate) async fn new() -> Self {
-        Self::seeded(1).await
+    pub(crate) async fn new(validator: Validator) -> Self {
+        Self::seeded(validator, 1).await
     }
 
-    pub(crate) async fn seeded(seed: u64) -> Self {
-        let localnet = Localnet::builder().start().await.unwrap();
+    pub(crate) async fn seeded(validator: Validator, seed: u64) -> Self {
+        let (localnet, lot) = validator.start(prepare).await.unwrap();
         let proxy = FaultProxy::start(localnet.rpc_url(), localnet.ws_url(), seed).await.unwrap();
-        Self { localnet, proxy }
+        Self { localnet, proxy, payer: payer(lot), lot }
     }
 
     /// Settings for the proxy, with waits that suit slots of 50 ms.
@@ -67,8 +95,18 @@ impl World {
         })
     }
 
+    /// An account that nobody has used yet, by number.
+    pub(crate) fn address(&self, number: u64) -> Address {
+        address(self.lot, number)
+    }
+
+    /// One of [`DELEGATED`] that are delegated to the payer, by number from 1.
+    pub(crate) fn delegated(&self, number: u8) -> Address {
+        delegated(self.lot, number)
+    }
+
     pub(crate) fn payer(&self) -> &Keypair {
-        self.localnet.payer()
+        &self.payer
     }
 
     /// A transfer to an account that has nothing yet.

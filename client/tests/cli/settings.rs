@@ -47,6 +47,35 @@ fn budgets_are_by_stage_and_flags_go_before_the_file() {
 }
 
 #[test]
+fn of_several_endpoints_the_first_that_works_is_used_and_all_are_of_one_cluster() {
+    let (world, elsewhere) = (World::new(), World::new());
+    let cluster = Cluster::start(&world, Duration::from_millis(50), 1..=1);
+    let (url, dead) = (cluster.url(), "http://127.0.0.1:1");
+    world.write("changeset.json", &changeset(&[bundle(1, &[(account(1), &noise(10))])]));
+    let show = |args: &[&str]| {
+        let args = [&["commit", "changeset.json", "--keypair", "id.json", "--output", "json"], args].concat();
+        let output = world.run(&args);
+        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let warning = "warning: 127.0.0.1:1 does not answer; others are used until it does\n";
+    let (code, told) = show(&["--url", &format!("{dead},{url}")]);
+    assert!(code == 0 && told.contains(warning), "{code}: {told}");
+    world.write("settings.toml", &format!("urls = [{dead:?}, {url:?}]\n"));
+    let (code, told) = show(&["--settings", "settings.toml"]);
+    assert!(code == 0 && told.contains(warning), "{code}: {told}");
+    let (code, told) = show(&["--url", dead, "--url", "http://127.0.0.1:2"]);
+    assert!(code == 6 && told.contains("no endpoint of the cluster answers"), "{code}: {told}");
+
+    let other = Cluster::start(&elsewhere, Duration::from_millis(50), 1..=1);
+    let (code, told) = show(&["--url", url, "--url", other.url(), "--url", dead]);
+    let named = |cluster: &Cluster| cluster.url().trim_start_matches("http://").to_owned();
+    assert!(code == 2 && told.contains(&named(&cluster)) && told.contains(&named(&other)), "{code}: {told}");
+    assert!(told.contains("the endpoints are not of one cluster: "), "{told}");
+    let (code, told) = show(&["--url", url, "--ws", "ws://127.0.0.1:1", "--ws", "ws://127.0.0.1:2"]);
+    assert!(code == 2 && told.contains("2 websockets are given for 1 of the cluster's endpoints"), "{told}");
+}
+
+#[test]
 fn what_is_wrong_with_options_and_settings_is_said_before_anything_is_done() {
     let world = World::new();
     world.write("id.json", "[1]");

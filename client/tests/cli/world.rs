@@ -135,6 +135,10 @@ impl Cluster {
         Self { runtime, localnet, rpc }
     }
 
+    pub fn url(&self) -> &str {
+        self.localnet.rpc_url()
+    }
+
     pub fn args<'a>(&'a self, args: &[&'a str]) -> Vec<&'a str> {
         let (url, websocket) = (self.localnet.rpc_url(), self.localnet.ws_url());
         let cluster = ["--url", url, "--ws", websocket, "--keypair", "id.json"];

@@ -5,12 +5,13 @@ use std::{sync::atomic::Ordering, time::Duration};
 use futures::{StreamExt, stream};
 
 use crate::world::{Fault, World};
+use committor_localnet::Validator;
 
 /// How many points an undisturbed run passes.
 async fn undisturbed_points() -> usize {
-    let world = World::new().await;
+    let world = World::new(Validator::Embedded).await;
     let (committor, points, _) = world.committor(Fault::None, usize::MAX).await;
-    committor.commit(World::changeset()).await.unwrap().finished().await.unwrap();
+    committor.commit(world.changeset()).await.unwrap().finished().await.unwrap();
     world.finalize_all(&committor).await;
     committor.shutdown(Duration::ZERO).await.unwrap();
     world.check("undisturbed").await;
@@ -23,9 +24,9 @@ async fn calls_that_fail_anywhere_and_for_however_long_change_nothing_about_the_
     let run = |at| async move {
         // 7 failures are more than the attempts that a bundle has: an outage is waited out.
         for count in [1, 7] {
-            let world = World::new().await;
+            let world = World::new(Validator::Embedded).await;
             let (committor, ..) = world.committor(Fault::Fail(count), at).await;
-            committor.commit(World::changeset()).await.unwrap().finished().await.unwrap();
+            committor.commit(world.changeset()).await.unwrap().finished().await.unwrap();
             world.finalize_all(&committor).await;
             committor.shutdown(Duration::ZERO).await.unwrap();
             world.check(&format!("{count} failures from point {at} of {points}")).await;
@@ -38,9 +39,9 @@ async fn calls_that_fail_anywhere_and_for_however_long_change_nothing_about_the_
 async fn an_engine_that_dies_anywhere_comes_to_the_same_end_after_a_restart() {
     let points = undisturbed_points().await;
     let run = |at| async move {
-        let world = World::new().await;
+        let world = World::new(Validator::Embedded).await;
         let (committor, _, reached) = world.committor(Fault::Die, at).await;
-        let ticket = committor.commit(World::changeset()).await.unwrap();
+        let ticket = committor.commit(world.changeset()).await.unwrap();
         // How many calls a run makes varies a little: the last points may not be reached.
         let run = async {
             ticket.finished().await.unwrap();

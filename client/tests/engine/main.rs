@@ -7,3 +7,5 @@ mod faults;
 mod queueing;
 mod retries;
 mod world;
+
+committor_localnet::on_agave!(world::prepare; bundles::scenarios, queueing::scenarios, retries::scenarios);

@@ -2,29 +2,24 @@
 
 use std::time::Duration;
 
-use committor_client::{
-    AccountCommit, BundleId, Changeset, CommitBundle, EngineError, EngineSettings, Event, types::BundleStatus,
-};
+use committor_client::{EngineError, EngineSettings, Event, types::BundleStatus};
 
-use crate::world::{World, account, settings, state};
+use crate::world::{World, settings};
+use committor_localnet::{Validator, on_each_validator};
 
-fn one(byte: u8, len: usize) -> Changeset {
-    let commit = AccountCommit { account: account(byte), state: state(len, byte) };
-    Changeset { bundles: vec![CommitBundle::new(BundleId(1), vec![commit])] }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn bundles_without_a_common_account_are_on_their_way_at_once_but_no_more_than_allowed() {
-    let world = World::new().await;
+async fn bundles_without_a_common_account_are_on_their_way_at_once_but_no_more_than_allowed(
+    validator: Validator,
+) {
+    let world = World::new(validator).await;
     let limited = EngineSettings { bundles_in_flight: 3, ..settings() };
     let (committor, gate) = world.gated(limited).await;
     let mut tickets = Vec::new();
     // The queue of the first account is long, and delays no other.
     for _ in 0..20 {
-        tickets.push(committor.commit(one(1, 10)).await.unwrap());
+        tickets.push(committor.commit(world.one(1, 10)).await.unwrap());
     }
     for byte in 2..=5 {
-        tickets.push(committor.commit(one(byte, 10)).await.unwrap());
+        tickets.push(committor.commit(world.one(byte, 10)).await.unwrap());
     }
     gate.holds(3).await;
     gate.open();
@@ -34,16 +29,15 @@ async fn bundles_without_a_common_account_are_on_their_way_at_once_but_no_more_t
     committor.shutdown(Duration::ZERO).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_bundle_that_waits_gives_way_to_a_newer_one_if_that_is_wanted() {
-    let world = World::new().await;
+async fn a_bundle_that_waits_gives_way_to_a_newer_one_if_that_is_wanted(validator: Validator) {
+    let world = World::new(validator).await;
     for coalesce in [false, true] {
         let (committor, gate) = world.gated(EngineSettings { coalesce, ..settings() }).await;
         let mut events = committor.events();
-        let first = committor.commit(one(1, 10)).await.unwrap();
+        let first = committor.commit(world.one(1, 10)).await.unwrap();
         gate.holds(1).await;
-        let second = committor.commit(one(1, 11)).await.unwrap();
-        let third = committor.commit(one(1, 12)).await.unwrap();
+        let second = committor.commit(world.one(1, 11)).await.unwrap();
+        let third = committor.commit(world.one(1, 12)).await.unwrap();
         let keys = [second.bundles()[0].1, third.bundles()[0].1];
         gate.open();
         let mut statuses = Vec::new();
@@ -61,15 +55,16 @@ async fn a_bundle_that_waits_gives_way_to_a_newer_one_if_that_is_wanted() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn shutting_down_takes_nothing_new_and_waits_for_what_is_on_its_way_within_a_bound() {
-    let world = World::new().await;
+async fn shutting_down_takes_nothing_new_and_waits_for_what_is_on_its_way_within_a_bound(
+    validator: Validator,
+) {
+    let world = World::new(validator).await;
     let (committor, gate) = world.gated(settings()).await;
-    let running = committor.commit(one(1, 10)).await.unwrap();
-    let waiting = committor.commit(one(1, 11)).await.unwrap();
+    let running = committor.commit(world.one(1, 10)).await.unwrap();
+    let waiting = committor.commit(world.one(1, 11)).await.unwrap();
     gate.holds(1).await;
     assert_eq!(committor.shutdown(Duration::from_millis(20)).await.unwrap(), 2, "nothing could end");
-    let late = committor.commit(one(2, 10)).await;
+    let late = committor.commit(world.one(2, 10)).await;
     assert!(matches!(late, Err(EngineError::ShuttingDown)));
     assert!(matches!(running.finished().await, Err(EngineError::ShuttingDown)));
     assert!(matches!(waiting.finished().await, Err(EngineError::ShuttingDown)));
@@ -87,3 +82,9 @@ async fn shutting_down_takes_nothing_new_and_waits_for_what_is_on_its_way_within
     let report = world.store().report(None).await.unwrap();
     assert_eq!(report.bundles[0].status, BundleStatus::Landed);
 }
+
+on_each_validator!(
+    bundles_without_a_common_account_are_on_their_way_at_once_but_no_more_than_allowed,
+    a_bundle_that_waits_gives_way_to_a_newer_one_if_that_is_wanted,
+    shutting_down_takes_nothing_new_and_waits_for_what_is_on_its_way_within_a_bound
+);

@@ -12,16 +12,13 @@ use committor_client::{
     store::{BundleReport, Identity, StoreError},
     types::{Budgets, BundleKey, BundleStatus, ComputeLimit, StageBudget},
 };
+use committor_localnet::{Validator, on_each_validator};
 use committor_sdk::{address, delegation::Delegation};
 use solana_hash::Hash;
 use solana_keypair::Keypair;
 use solana_signer::Signer;
 
-use crate::world::{World, account, settings, state};
-
-fn bundle(id: u64, byte: u8, len: usize) -> CommitBundle {
-    CommitBundle::new(BundleId(id), vec![AccountCommit { account: account(byte), state: state(len, byte) }])
-}
+use crate::world::{World, settings, state};
 
 async fn commit<C: Chain>(committor: &Committor<C>, bundle: CommitBundle) -> (BundleKey, BundleReport) {
     let ticket = committor.commit(Changeset { bundles: vec![bundle] }).await.unwrap();
@@ -35,12 +32,11 @@ fn starving() -> EngineSettings {
     EngineSettings { budgets: Budgets::all(budget), ..settings() }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_failed_lands_once_when_it_is_retried_under_better_circumstances() {
-    let world = World::new().await;
+async fn what_failed_lands_once_when_it_is_retried_under_better_circumstances(validator: Validator) {
+    let world = World::new(validator).await;
     for len in [40, 9_000] {
         let committor = world.sound(starving()).await;
-        let (key, report) = commit(&committor, bundle(1, 1, len)).await;
+        let (key, report) = commit(&committor, world.bundle(1, 1, len)).await;
         assert_eq!(report.status, BundleStatus::Failed);
         // Nothing has changed: it fails again, and can be retried as often as anybody likes.
         let again = committor.retry(key).await.unwrap().finished().await.unwrap();
@@ -58,15 +54,15 @@ async fn what_failed_lands_once_when_it_is_retried_under_better_circumstances() 
         assert!(matches!(late, EngineError::Store(StoreError::Transition(_))), "{late}");
         committor.shutdown(Duration::ZERO).await.unwrap();
     }
-    let record = world.rpc().accounts(&[address::record(&account(1))]).await.unwrap().remove(0).unwrap();
+    let record =
+        world.rpc().accounts(&[address::record(&world.account(1))]).await.unwrap().remove(0).unwrap();
     assert_eq!(Delegation::read(&record.data).unwrap().nonce, 2, "once for each bundle");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_had_landed_after_all_is_not_applied_again() {
-    let world = World::new().await;
+async fn what_had_landed_after_all_is_not_applied_again(validator: Validator) {
+    let world = World::new(validator).await;
     let committor = world.sound(settings()).await;
-    let (key, report) = commit(&committor, bundle(1, 1, 40)).await;
+    let (key, report) = commit(&committor, world.bundle(1, 1, 40)).await;
     assert_eq!(report.status, BundleStatus::Landed);
     committor.shutdown(Duration::ZERO).await.unwrap();
     // As if the chain had hidden it from an earlier version, which then called it failed.
@@ -77,15 +73,15 @@ async fn what_had_landed_after_all_is_not_applied_again() {
     let committor = world.sound(settings()).await;
     let report = committor.retry(key).await.unwrap().finished().await.unwrap();
     assert_eq!((report.bundles[0].status, report.bundles[0].transactions), (BundleStatus::Landed, 1));
-    let record = world.rpc().accounts(&[address::record(&account(1))]).await.unwrap().remove(0).unwrap();
+    let record =
+        world.rpc().accounts(&[address::record(&world.account(1))]).await.unwrap().remove(0).unwrap();
     assert_eq!(Delegation::read(&record.data).unwrap().nonce, 1);
     committor.shutdown(Duration::ZERO).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_retry_does_not_reach_a_later_delegation_of_the_account() {
-    let world = World::new().await;
-    let owned = account(7);
+async fn a_retry_does_not_reach_a_later_delegation_of_the_account(validator: Validator) {
+    let world = World::new(validator).await;
+    let owned = world.account(7);
     let committor = world.sound(starving()).await;
     let state_of = |byte| vec![AccountCommit { account: owned, state: state(60, byte) }];
     let (key, report) = commit(&committor, CommitBundle::new(BundleId(1), state_of(1))).await;
@@ -107,11 +103,10 @@ async fn a_retry_does_not_reach_a_later_delegation_of_the_account() {
     committor.shutdown(Duration::ZERO).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_finalization_that_failed_is_retried_as_one() {
-    let world = World::new().await;
+async fn a_finalization_that_failed_is_retried_as_one(validator: Validator) {
+    let world = World::new(validator).await;
     let committor = world.sound(settings()).await;
-    let (key, report) = commit(&committor, bundle(1, 1, 40).mode(CommitMode::Stage)).await;
+    let (key, report) = commit(&committor, world.bundle(1, 1, 40).mode(CommitMode::Stage)).await;
     assert_eq!(report.status, BundleStatus::Staged);
     committor.shutdown(Duration::ZERO).await.unwrap();
     let sql = rusqlite::Connection::open(world.path()).unwrap();
@@ -120,21 +115,20 @@ async fn a_finalization_that_failed_is_retried_as_one() {
     let committor = world.sound(settings()).await;
     let report = committor.retry(key).await.unwrap().finished().await.unwrap();
     assert_eq!(report.bundles[0].status, BundleStatus::Landed, "{:?}", report.bundles[0].error);
-    let found = world.rpc().accounts(&[account(1)]).await.unwrap().remove(0).unwrap();
+    let found = world.rpc().accounts(&[world.account(1)]).await.unwrap().remove(0).unwrap();
     assert_eq!(found.data, &state(40, 1)[..]);
     committor.shutdown(Duration::ZERO).await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn errors_that_may_pass_are_tried_by_attempts_age_and_delay() {
-    let world = World::new().await;
+async fn errors_that_may_pass_are_tried_by_attempts_age_and_delay(validator: Validator) {
+    let world = World::new(validator).await;
     let (ms, attempts) = (Duration::from_millis, 4);
     let base = EngineSettings { attempts, first_retry_delay: ms(1), ..settings() };
     let tries = async |settings: EngineSettings| {
         let committor = world.expiring(settings).await;
         let mut events = committor.events();
         let started = Instant::now();
-        let (_, report) = commit(&committor, bundle(1, 1, 40)).await;
+        let (_, report) = commit(&committor, world.bundle(1, 1, 40)).await;
         let took = started.elapsed();
         assert_eq!(report.status, BundleStatus::Failed, "{report:?}");
         committor.shutdown(Duration::ZERO).await.unwrap();
@@ -156,9 +150,8 @@ async fn errors_that_may_pass_are_tried_by_attempts_age_and_delay() {
     assert_eq!(tries(EngineSettings { retry_for: Some(Duration::ZERO), ..base }).await.0, 0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_store_is_not_worked_on_for_another_cluster_or_another_authority() {
-    let world = World::new().await;
+async fn a_store_is_not_worked_on_for_another_cluster_or_another_authority(validator: Validator) {
+    let world = World::new(validator).await;
     let committor = world.sound(settings()).await;
     committor.shutdown(Duration::ZERO).await.unwrap();
     let start = async |authority: Arc<Keypair>| {
@@ -169,7 +162,7 @@ async fn a_store_is_not_worked_on_for_another_cluster_or_another_authority() {
     let other = start(Arc::new(Keypair::new())).await;
     assert!(matches!(other, Some(EngineError::Store(StoreError::OtherAuthority { .. }))), "{other:?}");
     // Another validator has another genesis.
-    let elsewhere = World::new().await;
+    let elsewhere = World::new(Validator::Embedded).await;
     let signers = Signers { payer: world.authority.clone(), authority: world.authority.clone() };
     let other = Committor::with_chain(elsewhere.rpc(), world.store(), signers, settings()).await.err();
     let Some(EngineError::Store(StoreError::OtherCluster { given, .. })) = other else { panic!("{other:?}") };
@@ -179,3 +172,12 @@ async fn a_store_is_not_worked_on_for_another_cluster_or_another_authority() {
     assert_eq!(world.store().identity().await.unwrap(), Some(expected));
     assert_ne!(recorded, Hash::default());
 }
+
+on_each_validator!(
+    what_failed_lands_once_when_it_is_retried_under_better_circumstances,
+    what_had_landed_after_all_is_not_applied_again,
+    a_retry_does_not_reach_a_later_delegation_of_the_account,
+    a_finalization_that_failed_is_retried_as_one,
+    errors_that_may_pass_are_tried_by_attempts_age_and_delay,
+    a_store_is_not_worked_on_for_another_cluster_or_another_authority
+);

@@ -18,7 +18,7 @@ use committor_client::{
     },
     types::{BundleStatus, TransactionVersion},
 };
-use committor_localnet::{Localnet, OWNER_PROGRAM_ID};
+use committor_localnet::{Localnet, LocalnetBuilder, OWNER_PROGRAM_ID, Validator};
 use committor_sdk::{
     address,
     delegation::{self, Delegation},
@@ -196,10 +196,11 @@ impl Chain for FaultyChain {
     }
 }
 
-/// A local validator with three delegated accounts, and a store.
+/// A local validator with delegated accounts, and a store.
 pub struct World {
-    pub localnet: Localnet,
+    pub localnet: Arc<Localnet>,
     pub authority: Arc<Keypair>,
+    lot: u8,
     folder: tempfile::TempDir,
 }
 
@@ -212,8 +213,21 @@ pub fn settings() -> EngineSettings {
     }
 }
 
-pub fn account(byte: u8) -> Address {
-    Address::new_from_array([byte; 32])
+/// An authority with lamports, to whom accounts are delegated.
+pub fn prepare(builder: LocalnetBuilder, lot: u8) -> LocalnetBuilder {
+    let authority = authority(lot).pubkey();
+    let builder = builder.airdrop(authority, 1_000_000_000_000);
+    (1..=8).fold(builder, |builder, byte| builder.delegated(account(lot, byte), authority, vec![0; 100]))
+}
+
+fn authority(lot: u8) -> Keypair {
+    Keypair::new_from_array([lot + 1; 32])
+}
+
+fn account(lot: u8, byte: u8) -> Address {
+    let mut bytes = [byte; 32];
+    bytes[0] = lot;
+    Address::new_from_array(bytes)
 }
 
 pub fn state(len: usize, seed: u8) -> Arc<[u8]> {
@@ -221,14 +235,25 @@ pub fn state(len: usize, seed: u8) -> Arc<[u8]> {
 }
 
 impl World {
-    pub async fn new() -> Self {
-        let authority = Arc::new(Keypair::new());
-        let mut builder = Localnet::builder().airdrop(authority.pubkey(), 1_000_000_000_000);
-        for byte in 1..=8 {
-            builder = builder.delegated(account(byte), authority.pubkey(), vec![0; 100]);
-        }
-        let localnet = builder.start().await.unwrap();
-        Self { localnet, authority, folder: tempfile::tempdir().unwrap() }
+    pub async fn new(validator: Validator) -> Self {
+        let (localnet, lot) = validator.start(prepare).await.unwrap();
+        Self { localnet, authority: Arc::new(authority(lot)), lot, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// The first eight are delegated to the authority; there are no others.
+    pub fn account(&self, byte: u8) -> Address {
+        account(self.lot, byte)
+    }
+
+    /// A bundle of one account, with a state of that length.
+    pub fn bundle(&self, id: u64, byte: u8, len: usize) -> CommitBundle {
+        let commit = AccountCommit { account: self.account(byte), state: state(len, byte) };
+        CommitBundle::new(BundleId(id), vec![commit])
+    }
+
+    /// Such a bundle alone.
+    pub fn one(&self, byte: u8, len: usize) -> Changeset {
+        Changeset { bundles: vec![self.bundle(1, byte, len)] }
     }
 
     /// The store's file.
@@ -301,8 +326,8 @@ impl World {
 
     /// A bundle for every way to the chain: two small ones that can share a transaction, one through a buffer that waits for
     /// the first, one that is staged, and two that hand their accounts back, inline and through a buffer.
-    pub fn changeset() -> Changeset {
-        let commit = |byte, state| AccountCommit { account: account(byte), state };
+    pub fn changeset(&self) -> Changeset {
+        let commit = |byte, state| AccountCommit { account: self.account(byte), state };
         let bundle = |id, commits| CommitBundle::new(BundleId(id), commits);
         Changeset {
             bundles: vec![
@@ -348,7 +373,7 @@ impl World {
             (8, state(11_000, 8), None),
         ];
         for (byte, state, nonce) in expected {
-            let address = account(byte);
+            let address = self.account(byte);
             let found = chain.accounts(&[address, address::record(&address)]).await.unwrap();
             let account = found[0].as_ref().unwrap();
             assert_eq!(account.data, &state[..], "{context}: account {byte}");

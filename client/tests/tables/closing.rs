@@ -9,14 +9,16 @@ use committor_client::{
     store::BundleEnd,
     types::TableHolder,
 };
+use committor_localnet::{Validator, on_each_validator};
 use solana_keypair::Keypair;
 use solana_signer::Signer;
 
 use crate::world::{World, keys, named, states};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_table_that_nobody_needs_is_closed_after_its_cool_down_and_its_rent_comes_back() {
-    let world = World::new().await;
+async fn a_table_that_nobody_needs_is_closed_after_its_cool_down_and_its_rent_comes_back(
+    validator: Validator,
+) {
+    let world = World::new(validator).await;
     let (tables, _) = world.tables();
     tables.reserve(named("one"), &keys(0..5)).await.unwrap();
     tables.reserve(named("two"), &keys(3..8)).await.unwrap();
@@ -52,9 +54,8 @@ async fn a_table_that_nobody_needs_is_closed_after_its_cool_down_and_its_rent_co
     world.check_all_closed("in the end").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_bundle_reserved_is_released_once_it_has_ended_also_after_a_crash() {
-    let world = World::new().await;
+async fn what_a_bundle_reserved_is_released_once_it_has_ended_also_after_a_crash(validator: Validator) {
+    let world = World::new(validator).await;
     let (tables, _) = world.tables();
     let commit = AccountCommit { account: keys(0..1)[0], state: Arc::from([]) };
     let changeset = Changeset { bundles: vec![CommitBundle::new(BundleId(1), vec![commit])] };
@@ -70,9 +71,8 @@ async fn what_a_bundle_reserved_is_released_once_it_has_ended_also_after_a_crash
     assert!(matches!(tables.reserve(nobody, &keys(0..1)).await, Err(EngineError::Store(_))));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_payer_pays_and_gets_the_rent_back_and_the_authority_needs_no_lamports() {
-    let world = World::new().await;
+async fn the_payer_pays_and_gets_the_rent_back_and_the_authority_needs_no_lamports(validator: Validator) {
+    let world = World::new(validator).await;
     let authority = Arc::new(Keypair::new());
     let signers = Signers { payer: world.authority.clone(), authority: authority.clone() };
     let chain = Arc::new(world.rpc());
@@ -88,3 +88,9 @@ async fn the_payer_pays_and_gets_the_rent_back_and_the_authority_needs_no_lampor
     world.check_all_closed("in the end").await;
     assert_eq!(chain.accounts(&[authority.pubkey()]).await.unwrap(), [None]);
 }
+
+on_each_validator!(
+    a_table_that_nobody_needs_is_closed_after_its_cool_down_and_its_rent_comes_back,
+    what_a_bundle_reserved_is_released_once_it_has_ended_also_after_a_crash,
+    the_payer_pays_and_gets_the_rent_back_and_the_authority_needs_no_lamports,
+);

@@ -1,13 +1,13 @@
 //! The `committor tables` command.
 
 use committor_client::chain::Chain;
+use committor_localnet::{Validator, on_each_validator};
 use solana_address::Address;
 
 use crate::world::{World, keys, named};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_command_line_lists_tables_and_closes_them() {
-    let world = World::new().await;
+async fn the_command_line_lists_tables_and_closes_them(validator: Validator) {
+    let world = World::new(validator).await;
     let (tables, _) = world.tables();
     let unused = tables.reserve(named("a"), &keys(0..256)).await.unwrap()[0].address;
     let needed = tables.reserve(named("b"), &keys(256..259)).await.unwrap()[0].address;
@@ -52,3 +52,5 @@ async fn the_command_line_lists_tables_and_closes_them() {
     assert_eq!(json(&["tables", "list", "--all"]).await["tables"][1]["state"], "closed");
     world.check_all_closed("in the end").await;
 }
+
+on_each_validator!(the_command_line_lists_tables_and_closes_them);

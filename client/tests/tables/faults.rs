@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 
 use committor_client::engine::tables::{TableSettings, Tables};
+use committor_localnet::Validator;
 use futures::{StreamExt, stream};
 use solana_signer::Signer;
 
@@ -34,7 +35,7 @@ fn rarely() -> TableSettings {
 
 /// How many points an undisturbed run passes.
 async fn undisturbed_points() -> usize {
-    let world = World::new().await;
+    let world = World::new(Validator::Embedded).await;
     let (tables, chain) = world.faulty(Fault::None, usize::MAX, rarely());
     life(&tables).await;
     world.check_all_closed("undisturbed").await;

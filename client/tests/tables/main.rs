@@ -11,3 +11,11 @@ mod others;
 mod reservations;
 mod store;
 mod world;
+
+committor_localnet::on_agave!(
+    world::prepare;
+    closing::scenarios,
+    command::scenarios,
+    others::scenarios,
+    reservations::scenarios,
+);

@@ -8,14 +8,14 @@ use committor_client::{
     engine::tables::{TableError, TableState},
     types::TableOrigin,
 };
+use committor_localnet::{Validator, on_each_validator};
 use solana_address_lookup_table_interface::instruction;
 use solana_signer::Signer;
 
 use crate::world::{World, assert_distinct, keys, named};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_table_that_somebody_else_extended_is_read_back_before_it_is_extended() {
-    let world = World::new().await;
+async fn a_table_that_somebody_else_extended_is_read_back_before_it_is_extended(validator: Validator) {
+    let world = World::new(validator).await;
     let (tables, chain) = world.tables();
     let table = tables.reserve(named("test"), &keys(0..5)).await.unwrap()[0].address;
     let authority = world.authority.pubkey();
@@ -33,9 +33,8 @@ async fn a_table_that_somebody_else_extended_is_read_back_before_it_is_extended(
     assert_eq!((serving[0].addresses.len(), chain.landed.load(Ordering::SeqCst)), (25, 0));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_table_that_somebody_else_deactivated_is_replaced_and_closed() {
-    let world = World::new().await;
+async fn a_table_that_somebody_else_deactivated_is_replaced_and_closed(validator: Validator) {
+    let world = World::new(validator).await;
     let authority = world.authority.pubkey();
     let deactivate = async |chain: &RpcChain, table| {
         world.sign(chain, &[instruction::deactivate_lookup_table(table, authority)], &[]).await
@@ -65,9 +64,8 @@ async fn a_table_that_somebody_else_deactivated_is_replaced_and_closed() {
     world.check_all_closed("in the end").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_table_that_no_store_knows_is_found_and_closed_only_if_asked_for() {
-    let world = World::new().await;
+async fn a_table_that_no_store_knows_is_found_and_closed_only_if_asked_for(validator: Validator) {
+    let world = World::new(validator).await;
     let (tables, _) = world.tables();
     let table = tables.reserve(named("test"), &keys(0..5)).await.unwrap()[0].address;
     drop(tables);
@@ -86,3 +84,9 @@ async fn a_table_that_no_store_knows_is_found_and_closed_only_if_asked_for() {
     assert_eq!(tables.closed().await.unwrap(), [table]);
     world.check_all_closed("in the end").await;
 }
+
+on_each_validator!(
+    a_table_that_somebody_else_extended_is_read_back_before_it_is_extended,
+    a_table_that_somebody_else_deactivated_is_replaced_and_closed,
+    a_table_that_no_store_knows_is_found_and_closed_only_if_asked_for
+);

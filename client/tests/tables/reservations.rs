@@ -2,16 +2,24 @@
 
 use std::{collections::BTreeSet, sync::atomic::Ordering};
 
-use committor_client::{chain::Chain, types::TransactionVersion};
+use committor_client::{
+    chain::Chain,
+    engine::tables::TableSettings,
+    plan::TABLE_COMPUTE_UNIT_LIMIT,
+    types::{PriorityFee, TransactionVersion},
+};
+use committor_localnet::{Validator, on_each_validator};
 use futures::future::join_all;
 use solana_signer::Signer;
 use solana_system_interface::instruction::transfer;
 
-use crate::world::{World, assert_distinct, keys, named};
+use crate::{
+    chain::Fault,
+    world::{BALANCE, World, assert_distinct, keys, named},
+};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_v0_transaction_reaches_more_accounts_through_tables_than_it_could_name() {
-    let world = World::new().await;
+async fn a_v0_transaction_reaches_more_accounts_through_tables_than_it_could_name(validator: Validator) {
+    let world = World::new(validator).await;
     let (tables, chain) = world.tables();
     let receivers = keys(0..60);
     let instructions: Vec<_> =
@@ -32,9 +40,8 @@ async fn a_v0_transaction_reaches_more_accounts_through_tables_than_it_could_nam
     assert_eq!(world.entries(serving[0].address).await, serving[0].addresses);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn reservations_of_the_same_new_addresses_at_once_give_one_entry_each() {
-    let world = World::new().await;
+async fn reservations_of_the_same_new_addresses_at_once_give_one_entry_each(validator: Validator) {
+    let world = World::new(validator).await;
     let (tables, chain) = world.tables();
     let reserve = async |number: u16| {
         // Overlapping, so that no two ask for the same, and all for some of the same.
@@ -55,9 +62,8 @@ async fn reservations_of_the_same_new_addresses_at_once_give_one_entry_each() {
     assert_eq!(chain.landed.load(Ordering::SeqCst), transactions);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn more_addresses_than_a_table_holds_take_two() {
-    let world = World::new().await;
+async fn more_addresses_than_a_table_holds_take_two(validator: Validator) {
+    let world = World::new(validator).await;
     let (tables, _) = world.tables();
     let serving = tables.reserve(named("test"), &keys(0..300)).await.unwrap();
     let mut lens: Vec<_> = serving.iter().map(|table| table.addresses.len()).collect();
@@ -73,3 +79,28 @@ async fn more_addresses_than_a_table_holds_take_two() {
     assert_eq!(all.len(), 512);
     assert_distinct(&all);
 }
+
+async fn tables_are_paid_for_with_priority_if_that_is_wanted(validator: Validator) {
+    let world = World::new(validator).await;
+    let settings = TableSettings { priority_fee: PriorityFee::Fixed(1_000_000), ..World::settings() };
+    let (tables, chain) = world.faulty(Fault::None, usize::MAX, settings);
+    let serving = tables.reserve(named("test"), &keys(0..60)).await.unwrap();
+    let (table, transactions) = (serving[0].address, chain.landed.load(Ordering::SeqCst) as u64);
+    assert_eq!((serving.len(), transactions), (1, 3));
+    let rent = tables.list().await.unwrap()[0].lamports.0;
+    let limit = u64::from(TABLE_COMPUTE_UNIT_LIMIT);
+    assert_eq!(BALANCE - world.balance().await, rent + transactions * (5_000 + limit));
+    let signatures = chain.inner.client().get_signatures_for_address(&table).await.unwrap();
+    assert_eq!(signatures.len() as u64, transactions);
+    for found in signatures {
+        let cost = chain.inner.cost(found.signature.parse().unwrap()).await.unwrap().unwrap();
+        assert!(cost.compute_units <= limit / 2, "{cost:?}");
+    }
+}
+
+on_each_validator!(
+    a_v0_transaction_reaches_more_accounts_through_tables_than_it_could_name,
+    reservations_of_the_same_new_addresses_at_once_give_one_entry_each,
+    more_addresses_than_a_table_holds_take_two,
+    tables_are_paid_for_with_priority_if_that_is_wanted,
+);

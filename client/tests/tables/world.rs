@@ -14,7 +14,7 @@ use committor_client::{
     engine::tables::{TableReport, TableSettings, TableState, Tables},
     types::{LookupTable, TableHolder},
 };
-use committor_localnet::Localnet;
+use committor_localnet::{Localnet, LocalnetBuilder, Validator};
 use solana_address::Address;
 use solana_address_lookup_table_interface::state::AddressLookupTable;
 use solana_instruction::Instruction;
@@ -37,23 +37,27 @@ pub struct World {
     pub folder: tempfile::TempDir,
 }
 
+/// A cool-down takes 512 slots.
+pub fn prepare(builder: LocalnetBuilder, _: u8) -> LocalnetBuilder {
+    builder.slot_time(Duration::from_millis(10))
+}
+
 impl World {
-    /// As many authorities on one validator.
+    /// As many authorities on one embedded validator.
     pub async fn many(count: usize) -> Vec<Self> {
-        let authorities: Vec<_> = (0..count).map(|_| Arc::new(Keypair::new())).collect();
-        // A cool-down takes 512 slots.
-        let mut builder = Localnet::builder().slot_time(Duration::from_millis(10));
-        for authority in &authorities {
-            builder = builder.airdrop(authority.pubkey(), BALANCE);
-        }
-        let localnet = Arc::new(builder.start().await.unwrap());
-        let folder = || tempfile::tempdir().unwrap();
-        let world = |authority| Self { localnet: localnet.clone(), authority, folder: folder() };
-        authorities.into_iter().map(world).collect()
+        let localnet = Arc::new(prepare(Localnet::builder(), 0).start().await.unwrap());
+        let world = || Self::on(localnet.clone());
+        futures::future::join_all((0..count).map(|_| world())).await
     }
 
-    pub async fn new() -> Self {
-        Self::many(1).await.remove(0)
+    pub async fn new(validator: Validator) -> Self {
+        Self::on(validator.start(prepare).await.unwrap().0).await
+    }
+
+    async fn on(localnet: Arc<Localnet>) -> Self {
+        let authority = Arc::new(Keypair::new());
+        localnet.airdrop(authority.pubkey(), BALANCE).await.unwrap();
+        Self { localnet, authority, folder: tempfile::tempdir().unwrap() }
     }
 
     pub fn store_path(&self) -> std::path::PathBuf {

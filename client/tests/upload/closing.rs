@@ -6,15 +6,15 @@ use committor_client::{
     Signers,
     deploy::{DeployError, DeploySettings, Deployer, Watch},
 };
+use committor_localnet::{Validator, on_each_validator};
 use solana_address::Address;
 use solana_keypair::Keypair;
 use solana_signer::Signer;
 
 use crate::world::{Told, World, content};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn of_many_buffers_each_is_closed_for_itself_and_says_why_if_not() {
-    let world = World::new().await;
+async fn of_many_buffers_each_is_closed_for_itself_and_says_why_if_not(validator: Validator) {
+    let world = World::new(validator).await;
     let deployer = world.deployer();
     let mut buffers = Vec::new();
     for salt in 0..6 {
@@ -52,9 +52,8 @@ async fn of_many_buffers_each_is_closed_for_itself_and_says_why_if_not() {
     assert!(matches!(again[0].outcome, Err(DeployError::NoAccount(_))));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn nobody_closes_or_hands_on_what_is_not_theirs() {
-    let world = World::new().await;
+async fn nobody_closes_or_hands_on_what_is_not_theirs(validator: Validator) {
+    let world = World::new(validator).await;
     let deployer = world.deployer();
     let buffer = deployer.upload(&content(2_000, 2), &Watch::default()).await.unwrap().buffer;
     let authority = Arc::new(Keypair::new());
@@ -67,3 +66,8 @@ async fn nobody_closes_or_hands_on_what_is_not_theirs() {
     assert!(matches!(handed, Err(DeployError::WrongAuthority { .. })));
     assert_eq!(world.lamports(world.authority.pubkey()).await, before);
 }
+
+on_each_validator!(
+    of_many_buffers_each_is_closed_for_itself_and_says_why_if_not,
+    nobody_closes_or_hands_on_what_is_not_theirs,
+);

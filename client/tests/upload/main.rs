@@ -10,18 +10,18 @@ use committor_client::{
     deploy::{ContentKind, DeployError, DeploySettings, Deployer, Watch},
     types::{Lamports, TransactionVersion},
 };
+use committor_localnet::{Validator, on_each_validator};
 use committor_sdk::{BufferView, chunk_buffer, digest::payload_digest};
 use solana_keypair::Keypair;
 use solana_signer::Signer;
 use solana_system_interface::instruction as system;
-use world::{BALANCE, Told, World, content};
+use world::{Told, World, content};
 
 /// The longest payload that fits an account with chunks that fill a v1 transaction which one key signs: 2,707 of them.
 const LONGEST: usize = 10 * 1024 * 1024 - 96 - 339;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn files_of_any_length_come_back_as_they_were_and_a_second_upload_sends_nothing() {
-    let world = World::new().await;
+async fn files_of_any_length_come_back_as_they_were_and_a_second_upload_sends_nothing(validator: Validator) {
+    let world = World::new(validator).await;
     for version in [TransactionVersion::V0, TransactionVersion::V1] {
         let deployer = world.deployer_on(Some(version));
         // No bytes, one, all in one transaction, a chunk in one of its own, several, two segments of the digest.
@@ -54,9 +54,8 @@ async fn files_of_any_length_come_back_as_they_were_and_a_second_upload_sends_no
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn zeroes_are_not_sent_and_the_longest_file_is_the_longest() {
-    let world = World::new().await;
+async fn zeroes_are_not_sent_and_the_longest_file_is_the_longest(validator: Validator) {
+    let world = World::new(validator).await;
     let deployer = world.deployer();
     // Zeroes alone: a buffer, and the seals.
     let uploaded = deployer.upload(&vec![0; LONGEST].into(), &Watch::default()).await.unwrap();
@@ -78,9 +77,8 @@ async fn zeroes_are_not_sent_and_the_longest_file_is_the_longest() {
     assert_eq!(world.lamports(world.authority.pubkey()).await, before);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_upload_goes_on_with_what_is_missing() {
-    let world = World::new().await;
+async fn a_stopped_upload_goes_on_with_what_is_missing(validator: Validator) {
+    let world = World::new(validator).await;
     for version in [TransactionVersion::V0, TransactionVersion::V1] {
         let signers = || committor_client::Signers {
             payer: world.authority.clone(),
@@ -109,9 +107,8 @@ async fn a_stopped_upload_goes_on_with_what_is_missing() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_changed_in_between_is_another_file() {
-    let world = World::new().await;
+async fn a_file_that_changed_in_between_is_another_file(validator: Validator) {
+    let world = World::new(validator).await;
     let deployer = world.deployer();
     let file = content(50_000, 2);
     let told = Arc::new(Told::default());
@@ -141,9 +138,8 @@ async fn a_file_that_changed_in_between_is_another_file() {
     assert_eq!(uploaded.buffer, buffers[0]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn wrong_bytes_in_a_chunk_that_counts_as_written_are_found_and_replaced() {
-    let world = World::new().await;
+async fn wrong_bytes_in_a_chunk_that_counts_as_written_are_found_and_replaced(validator: Validator) {
+    let world = World::new(validator).await;
     let deployer = world.deployer();
     let file = content(50_000, 2);
     deployer.upload(&file, &Arc::new(Told::default()).stopping(8)).await.unwrap_err();
@@ -159,9 +155,8 @@ async fn wrong_bytes_in_a_chunk_that_counts_as_written_are_found_and_replaced() 
     assert!(world.buffers().download(buffer).await.unwrap().payload[..] == file[..]);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stranger_who_sent_lamports_to_the_address_is_no_hindrance() {
-    let world = World::new().await;
+async fn a_stranger_who_sent_lamports_to_the_address_is_no_hindrance(validator: Validator) {
+    let world = World::new(validator).await;
     let deployer = world.deployer();
     let file = content(5_000, 2);
     let buffer = deployer.file_address(&file).unwrap();
@@ -173,9 +168,8 @@ async fn a_stranger_who_sent_lamports_to_the_address_is_no_hindrance() {
     assert_eq!(world.lamports(buffer).await, full.rent_locked_lamports.0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_payer_that_is_one_lamport_short_spends_nothing_and_one_that_is_not_lands() {
-    let world = World::new().await;
+async fn a_payer_that_is_one_lamport_short_spends_nothing_and_one_that_is_not_lands(validator: Validator) {
+    let world = World::new(validator).await;
     let file = content(50_000, 2);
     let payer = Arc::new(Keypair::new());
     let deployer = world.paid_by(payer.clone());
@@ -191,9 +185,8 @@ async fn a_payer_that_is_one_lamport_short_spends_nothing_and_one_that_is_not_la
     assert_eq!(world.lamports(payer.pubkey()).await, rent.empty_account_lamports);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn two_who_upload_the_same_file_at_once_both_end_well() {
-    let world = World::new().await;
+async fn two_who_upload_the_same_file_at_once_both_end_well(validator: Validator) {
+    let world = World::new(validator).await;
     let file = content(300_000, 2);
     let (one, other) = (world.deployer(), world.deployer());
     let watch = Watch::default();
@@ -202,9 +195,8 @@ async fn two_who_upload_the_same_file_at_once_both_end_well() {
     assert_eq!(world.buffers().of(world.authority.pubkey()).await.unwrap().len(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_buffer_that_was_handed_on_is_refused_by_name() {
-    let world = World::with_lamports(BALANCE).await;
+async fn a_buffer_that_was_handed_on_is_refused_by_name(validator: Validator) {
+    let world = World::new(validator).await;
     let deployer = world.deployer();
     let file = content(5_000, 2);
     let buffer = deployer.upload(&file, &Watch::default()).await.unwrap().buffer;
@@ -219,3 +211,17 @@ async fn a_buffer_that_was_handed_on_is_refused_by_name() {
     assert_eq!(world.buffers().of(theirs).await.unwrap().len(), 1);
     assert!(world.buffers().of(ours).await.unwrap().is_empty());
 }
+
+on_each_validator!(
+    files_of_any_length_come_back_as_they_were_and_a_second_upload_sends_nothing,
+    zeroes_are_not_sent_and_the_longest_file_is_the_longest,
+    a_stopped_upload_goes_on_with_what_is_missing,
+    a_file_that_changed_in_between_is_another_file,
+    wrong_bytes_in_a_chunk_that_counts_as_written_are_found_and_replaced,
+    a_stranger_who_sent_lamports_to_the_address_is_no_hindrance,
+    a_payer_that_is_one_lamport_short_spends_nothing_and_one_that_is_not_lands,
+    two_who_upload_the_same_file_at_once_both_end_well,
+    a_buffer_that_was_handed_on_is_refused_by_name,
+);
+
+committor_localnet::on_agave!(world::prepare; scenarios, closing::scenarios);

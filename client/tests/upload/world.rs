@@ -14,7 +14,7 @@ use committor_client::{
     deploy::{Buffers, DeploySettings, Deployer, Progress, Watch},
     types::TransactionVersion,
 };
-use committor_localnet::Localnet;
+use committor_localnet::{Localnet, LocalnetBuilder, Validator};
 use solana_address::Address;
 use solana_instruction::Instruction;
 use solana_keypair::Keypair;
@@ -23,24 +23,25 @@ use solana_signer::Signer;
 use solana_transaction::versioned::VersionedTransaction;
 
 /// Enough for several buffers of 10 MiB.
-pub const BALANCE: u64 = 1_000_000_000_000;
+const BALANCE: u64 = 1_000_000_000_000;
 
 pub struct World {
     /// Runs for as long as it is kept.
-    _localnet: Localnet,
+    _localnet: Arc<Localnet>,
     pub authority: Arc<Keypair>,
     pub chain: Arc<RpcChain>,
 }
 
-impl World {
-    pub async fn new() -> Self {
-        Self::with_lamports(BALANCE).await
-    }
+/// Short slots, where they can be chosen: uploads wait for several.
+pub fn prepare(builder: LocalnetBuilder, _: u8) -> LocalnetBuilder {
+    builder.slot_time(Duration::from_millis(20))
+}
 
-    pub async fn with_lamports(lamports: u64) -> Self {
+impl World {
+    pub async fn new(validator: Validator) -> Self {
         let authority = Arc::new(Keypair::new());
-        let builder = Localnet::builder().slot_time(Duration::from_millis(20));
-        let localnet = builder.airdrop(authority.pubkey(), lamports).start().await.unwrap();
+        let (localnet, _) = validator.start(prepare).await.unwrap();
+        localnet.airdrop(authority.pubkey(), BALANCE).await.unwrap();
         let chain = Arc::new(RpcChain::new(RpcSettings {
             websocket_url: Some(localnet.ws_url().to_owned()),
             ..RpcSettings::new(localnet.rpc_url())

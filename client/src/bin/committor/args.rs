@@ -8,7 +8,7 @@ use std::{
 use clap::{Parser, Subcommand, ValueEnum};
 use committor_client::{
     CommitMode, EngineSettings, SharedSigner, Signers,
-    chain::RpcSettings,
+    chain::{Endpoint, RpcSettings},
     config::{self, ConfigError, EngineOptions, KeypairSource, SolanaConfig, StageOption},
     types::{BundleStatus, ComputeLimit, PriorityFee, Stage, TransactionVersion},
 };
@@ -46,12 +46,12 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Global {
-    /// Cluster: a URL, or mainnet, testnet, devnet, localhost or a first letter of these
-    #[arg(short, long, global = true, value_name = "URL_OR_MONIKER")]
-    pub url: Option<String>,
-    /// Websocket of the cluster [default: beside --url, on the next port]
-    #[arg(long, global = true, value_name = "URL")]
-    pub ws: Option<String>,
+    /// Cluster: a URL, or mainnet, testnet, devnet, localhost or a first letter of these; with commas several, the best first
+    #[arg(short, long, global = true, value_name = "URL_OR_MONIKER", value_delimiter = ',')]
+    pub url: Vec<String>,
+    /// Websockets, in the order of the URLs [default: beside each, on the next port]
+    #[arg(long, global = true, value_name = "URL", value_delimiter = ',')]
+    pub ws: Vec<String>,
     /// Configuration file of Solana's command-line tools [default: ~/.config/solana/cli/config.yml]
     #[arg(short = 'C', long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -185,11 +185,7 @@ pub struct Engine {
 impl Engine {
     /// The engine's settings: defaults, then the settings file, then these options.
     pub fn settings(&self, global: &Global) -> Result<EngineSettings, ConfigError> {
-        let mut settings = EngineSettings::default();
-        let default = config::default_settings_path().filter(|path| path.exists());
-        if let Some(path) = global.settings.clone().or(default) {
-            EngineOptions::load(&path)?.apply(&mut settings)?;
-        }
+        let mut settings = global.engine_settings()?;
         if let Some(version) = self.transaction_version {
             settings.version = version.forced();
         }
@@ -319,6 +315,7 @@ pub struct Bench {
 #[derive(Debug, Subcommand)]
 pub enum Benchmark {
     Commit(BenchCommit),
+    Confirm(crate::bench::confirm::Confirm),
     Crypto(BenchCrypto),
     Plan(BenchPlan),
     InFlight(BenchInFlight),
@@ -414,8 +411,8 @@ impl Global {
     /// Refuses options that the command has no use for, rather than ignore them.
     pub fn refuse(&self, command: &str, options: &[&str]) -> Result<(), CommandError> {
         let given = [
-            ("--url", self.url.is_some()),
-            ("--ws", self.ws.is_some()),
+            ("--url", !self.url.is_empty()),
+            ("--ws", !self.ws.is_empty()),
             ("--config", self.config.is_some()),
             ("--keypair", self.keypair.is_some()),
             ("--fee-payer", self.fee_payer.is_some()),
@@ -448,16 +445,46 @@ impl Global {
         }
     }
 
-    /// The cluster.
+    /// What the settings file says.
+    fn options(&self) -> Result<EngineOptions, ConfigError> {
+        let default = || config::default_settings_path().filter(|path| path.exists());
+        self.settings
+            .clone()
+            .or_else(default)
+            .map_or_else(|| Ok(EngineOptions::default()), |path| EngineOptions::load(&path))
+    }
+
+    /// The engine's settings: defaults, then the settings file.
+    pub fn engine_settings(&self) -> Result<EngineSettings, ConfigError> {
+        let mut settings = EngineSettings::default();
+        self.options()?.apply(&mut settings)?;
+        Ok(settings)
+    }
+
+    /// The cluster: its endpoints by `--url`, by the settings file, or by Solana's configuration file.
     pub fn cluster(&self) -> Result<RpcSettings, ConfigError> {
-        let solana = match (&self.url, self.commitment) {
-            (Some(_), Some(_)) => SolanaConfig::default(),
+        let named =
+            if self.url.is_empty() { self.options()?.urls.unwrap_or_default() } else { self.url.clone() };
+        let solana = match self.commitment {
+            Some(_) if !named.is_empty() => SolanaConfig::default(),
             _ => self.solana()?,
         };
-        let url = self.url.clone().or(solana.url).unwrap_or_else(|| "localhost".to_owned());
-        let mut settings = RpcSettings::new(config::cluster_url(&url)?);
-        if let Some(ws) = &self.ws {
-            settings.websocket_url = Some(ws.clone());
+        let first = named.first().cloned().or(solana.url).unwrap_or_else(|| "localhost".to_owned());
+        let endpoint = |name: &String| Ok(Endpoint::new(config::cluster_url(name)?));
+        let mut settings = RpcSettings::of(
+            endpoint(&first)?,
+            named.iter().skip(1).map(endpoint).collect::<Result<_, ConfigError>>()?,
+        );
+        let websockets = std::iter::once(&mut settings.websocket_url)
+            .chain(settings.fallbacks.iter_mut().map(|endpoint| &mut endpoint.websocket_url));
+        for (websocket, given) in websockets.zip(&self.ws) {
+            *websocket = Some(given.clone());
+        }
+        if self.ws.len() > settings.endpoints().len() {
+            return Err(ConfigError::Websockets {
+                given: self.ws.len(),
+                endpoints: settings.endpoints().len(),
+            });
         }
         settings.commitment = self.commitment.or(solana.commitment).unwrap_or(settings.commitment);
         Ok(settings)

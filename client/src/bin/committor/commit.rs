@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     args::{Commit, Engine, Global},
+    cluster,
     exit::{CommandError, Kind},
     input, output,
     progress::Progress,
@@ -72,7 +73,7 @@ pub async fn interruptible<T>(
 /// Plans a changeset and prints what it would take.
 async fn dry_run(global: &Global, engine: &Engine, changeset: &Changeset) -> Result<Kind, CommandError> {
     let signers = global.signers()?;
-    let chain = Arc::new(RpcChain::new(global.cluster()?));
+    let chain = Arc::new(RpcChain::new(cluster::settings(global).await?));
     let folder = tempfile::tempdir().map_err(|error| CommandError::new(Kind::Other, error))?;
     // Without a store, nothing is known of what was committed before, and none is made.
     let path =
@@ -93,7 +94,7 @@ async fn dry_run(global: &Global, engine: &Engine, changeset: &Changeset) -> Res
 /// A committor as the command line describes it, on a cluster that can be reached.
 pub async fn start(global: &Global, engine: &Engine) -> Result<Committor, CommandError> {
     let settings = engine.settings(global)?;
-    let rpc = global.cluster()?;
+    let rpc = cluster::settings(global).await?;
     // Before anything is stored: a changeset that waits for a wrong URL helps nobody.
     let chain = RpcChain::new(rpc.clone());
     let reached = chain.rent().await;

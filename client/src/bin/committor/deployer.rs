@@ -60,7 +60,7 @@ impl Sending {
 
 /// The cluster, if it can be reached.
 pub async fn chain(global: &Global) -> Result<Arc<RpcChain>, CommandError> {
-    let chain = Arc::new(RpcChain::new(global.cluster()?));
+    let chain = Arc::new(RpcChain::new(crate::cluster::settings(global).await?));
     match chain.slot().await {
         Ok(_) => Ok(chain),
         Err(error) => {

@@ -5,6 +5,7 @@ mod args;
 mod audit;
 mod bench;
 mod close;
+mod cluster;
 mod commit;
 mod completions;
 mod demo;

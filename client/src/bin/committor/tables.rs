@@ -4,7 +4,7 @@ use clap::Subcommand;
 use committor_client::{
     Committor, Signers, Store,
     chain::RpcChain,
-    engine::tables::{TableReport, TableSettings, TableState, Tables as Manager, Upkeep},
+    engine::tables::{TableReport, TableState, Tables as Manager, Upkeep},
 };
 use serde_json::json;
 use solana_address::Address;
@@ -73,8 +73,8 @@ async fn list(global: &Global, command: &List) -> Result<Kind, CommandError> {
         status::require_store(global)?;
         let authority = global.authority()?;
         let signers = Signers { payer: authority.clone(), authority };
-        let chain = Arc::new(RpcChain::new(global.cluster()?));
-        Manager::new(chain, Store::open(global.store())?, signers, TableSettings::default())
+        let chain = Arc::new(RpcChain::new(crate::cluster::settings(global).await?));
+        Manager::new(chain, Store::open(global.store())?, signers, global.engine_settings()?.tables)
     };
     let mut tables = manager.list().await?;
     tables.retain(|table| command.all || table.state != TableState::Closed);
@@ -117,9 +117,10 @@ async fn close(global: &Global, command: &Close) -> Result<Kind, CommandError> {
 }
 
 async fn open(global: &Global) -> Result<Manager<RpcChain>, CommandError> {
-    let builder =
-        Committor::builder().rpc(global.cluster()?).signers(global.signers()?).store(global.store());
-    Ok(builder.tables(TableSettings::default()).await?)
+    let settings = global.engine_settings()?.tables;
+    let rpc = crate::cluster::settings(global).await?;
+    let builder = Committor::builder().rpc(rpc).signers(global.signers()?).store(global.store());
+    Ok(builder.tables(settings).await?)
 }
 
 fn print_list(tables: &[TableReport], form: Output) -> Result<(), CommandError> {

@@ -1,6 +1,7 @@
 //! The manager's transactions: signed, recorded, sent, and settled.
 
 use solana_address::Address;
+use solana_compute_budget_interface::ComputeBudgetInstruction;
 use solana_hash::Hash;
 use solana_instruction::Instruction;
 use solana_message::{VersionedMessage, v0};
@@ -12,9 +13,9 @@ use super::{TableError, Tables};
 use crate::{
     chain::{Chain, ChainError, Landed, SignedTransaction},
     engine::{EngineError, SharedSigner, error::chain_of},
-    plan::CompileError,
+    plan::{CompileError, TABLE_COMPUTE_UNIT_LIMIT},
     store::{StoreError, TableTransaction, TransactionOutcome},
-    types::{TableStep, TransactionVersion},
+    types::{PriorityFee, TableStep, TransactionVersion},
 };
 
 impl<C: Chain> Tables<C> {
@@ -26,7 +27,7 @@ impl<C: Chain> Tables<C> {
         instructions: Vec<Instruction>,
     ) -> Result<Landed, EngineError> {
         let recent = self.inner.chain.recent_blockhash().await?;
-        let message = self.message(&instructions, recent.blockhash)?;
+        let message = self.message(&instructions, self.price(table).await?, recent.blockhash)?;
         let signers = &self.inner.signers;
         // The payer first, and the authority if it is another key and has to sign.
         let mut keypairs: Vec<&SharedSigner> = vec![&signers.payer];
@@ -88,24 +89,43 @@ impl<C: Chain> Tables<C> {
         Ok(landed.map_err(|source| TableError::Transaction { table, step, source: Box::new(source) })?)
     }
 
+    /// What a compute unit of a transaction that writes to `table` is paid with, in micro-lamports.
+    async fn price(&self, table: Address) -> Result<u64, EngineError> {
+        let priority_fee = self.inner.settings.priority_fee;
+        let mut recent = match priority_fee {
+            PriorityFee::Percentile { .. } => self.inner.chain.priority_fees(&[table]).await?,
+            PriorityFee::Fixed(_) => Vec::new(),
+        };
+        Ok(priority_fee.price(&mut recent))
+    }
+
     /// Whether a transaction of these instructions is short enough.
     pub(super) fn fits(&self, instructions: &[Instruction]) -> Result<bool, EngineError> {
-        let message = self.message(instructions, Hash::default())?;
+        // Any price takes the same room.
+        let price = u64::from(self.inner.settings.priority_fee != PriorityFee::default());
+        let message = self.message(instructions, price, Hash::default())?;
         let signatures = vec![Signature::default(); usize::from(message.header().num_required_signatures)];
         let len = wincode::serialized_size(&VersionedTransaction { signatures, message })
             .map_err(|error| CompileError::Serialize(error.to_string()))?;
         Ok(len <= TransactionVersion::V0.max_len() as u64)
     }
 
-    /// No compute budget: the program's own instructions keep far below the default, and the bytes are better used for
-    /// another address.
+    /// No compute budget unless it is paid for: the program's own instructions keep far below the default, and the bytes are
+    /// better used for another address.
     fn message(
         &self,
         instructions: &[Instruction],
+        price: u64,
         blockhash: Hash,
     ) -> Result<VersionedMessage, CompileError> {
         let payer = self.inner.signers.payer.pubkey();
-        let message = v0::Message::try_compile(&payer, instructions, &[], blockhash);
+        let mut all = Vec::new();
+        if price > 0 {
+            all.push(ComputeBudgetInstruction::set_compute_unit_limit(TABLE_COMPUTE_UNIT_LIMIT));
+            all.push(ComputeBudgetInstruction::set_compute_unit_price(price));
+        }
+        all.extend_from_slice(instructions);
+        let message = v0::Message::try_compile(&payer, &all, &[], blockhash);
         message.map(VersionedMessage::V0).map_err(CompileError::V0)
     }
 }

@@ -91,25 +91,22 @@ struct Document {
 
 pub async fn run(global: &Global, options: &BenchUpload) -> Result<Kind, CommandError> {
     let file: Arc<[u8]> = files::read(&options.file)?.into();
-    let document = match &global.url {
-        Some(_) => {
-            let signers = global.signers()?;
-            let chain = deployer::chain(global).await?;
-            measure(&chain, &signers, &file, options).await?
-        }
-        None => {
-            let authority = Arc::new(Keypair::new());
-            let builder = Localnet::builder()
-                .slot_time(Duration::from_millis(options.slot_ms.into()))
-                .airdrop(authority.pubkey(), 1_000_000_000_000);
-            let localnet = super::super::localnet::start(builder).await?;
-            let chain = Arc::new(RpcChain::new(RpcSettings {
-                websocket_url: Some(localnet.ws_url().to_owned()),
-                ..RpcSettings::new(localnet.rpc_url())
-            }));
-            let signers = Signers { payer: authority.clone(), authority };
-            measure(&chain, &signers, &file, options).await?
-        }
+    let document = if global.url.is_empty() {
+        let authority = Arc::new(Keypair::new());
+        let builder = Localnet::builder()
+            .slot_time(Duration::from_millis(options.slot_ms.into()))
+            .airdrop(authority.pubkey(), 1_000_000_000_000);
+        let localnet = super::super::localnet::start(builder).await?;
+        let chain = Arc::new(RpcChain::new(RpcSettings {
+            websocket_url: Some(localnet.ws_url().to_owned()),
+            ..RpcSettings::new(localnet.rpc_url())
+        }));
+        let signers = Signers { payer: authority.clone(), authority };
+        measure(&chain, &signers, &file, options).await?
+    } else {
+        let signers = global.signers()?;
+        let chain = deployer::chain(global).await?;
+        measure(&chain, &signers, &file, options).await?
     };
     match global.output {
         Output::Display => output::print(&display(&document))?,

@@ -19,8 +19,11 @@ use super::{
 };
 use crate::exit::{CommandError, Kind};
 
-/// After so long a seed counts as one that never ends.
-const LIMIT: Duration = Duration::from_secs(120);
+/// After so long a seed counts as one that never ends. The slowest take half a minute alone, and several times that beside others
+/// on a machine that has other work.
+const LIMIT: Duration = Duration::from_secs(600);
+/// How often an engine is started on a node that is out of reach: more often than the longest outage has requests.
+const STARTS: u32 = 60;
 /// How often what is staged is finalized, if that fails.
 const FINALIZATIONS: u32 = 5;
 
@@ -100,7 +103,19 @@ impl Engines<'_> {
         self.stop(engine, Duration::ZERO).await
     }
 
+    /// Starts an engine, and again if the node is out of reach then, as whoever runs one does.
     async fn start(&self) -> Result<Committor, EngineError> {
+        let mut left = STARTS;
+        loop {
+            left -= 1;
+            match self.start_once().await {
+                Err(error) if error.is_transient() && left > 0 => (),
+                started => return started,
+            }
+        }
+    }
+
+    async fn start_once(&self) -> Result<Committor, EngineError> {
         let settings = EngineSettings {
             version: Some(self.work.version),
             share_transactions: self.work.share_transactions,
