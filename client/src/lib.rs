@@ -24,3 +24,8 @@ pub use engine::{
 };
 pub use store::{ChangesetReport, Store};
 pub use types::{AccountCommit, BundleId, Changeset, ChangesetId, CommitBundle, CommitMode, Lamports};
+
+/// The programs in the guides are compiled too.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/engine.md")]
+pub struct EngineGuide;
