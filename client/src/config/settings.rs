@@ -60,7 +60,7 @@ use crate::{
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineOptions {
-    /// Endpoints of the cluster, by URL or moniker, the best first. Not the engine's: see [`RpcSettings::of`].
+    /// Endpoints of the cluster, by URL or moniker, the best first. Not the engine's: see [`RpcSettings::of`](crate::chain::RpcSettings::of).
     pub urls: Option<Vec<String>>,
     /// The transaction format: `v0` or `v1`.
     pub transaction_version: Option<TransactionVersion>,
