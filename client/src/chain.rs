@@ -42,6 +42,8 @@ mod poll;
 mod resend;
 mod rpc;
 mod settings;
+#[cfg(feature = "proxy")]
+mod source;
 mod stats;
 mod websocket;
 
@@ -59,6 +61,8 @@ pub use nonce::{Lifetime, stored_nonce};
 pub use pace::STATUS_CALLS_PER_SECOND;
 pub use rpc::RpcChain;
 pub use settings::{Endpoint, RateLimit, RetrySettings, RpcSettings};
+#[cfg(feature = "proxy")]
+pub use source::NodeSource;
 pub use stats::ChainStats;
 
 /// A blockhash to sign with, and how long it lives.
@@ -119,6 +123,23 @@ pub struct Simulation {
     pub loaded_data: Option<u32>,
     /// Why it would fail, if it would.
     pub outcome: Result<(), TransactionFailure>,
+    /// Who tells that.
+    pub answered_by: AnsweredBy,
+}
+
+/// Who answered a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnsweredBy {
+    /// This process, from accounts of one slot: see the module `proxy`.
+    Proxy {
+        /// The slot.
+        slot: u64,
+    },
+    /// The node.
+    Node {
+        /// Why not this process; `None` where it is not asked.
+        because: Option<String>,
+    },
 }
 
 /// Rent on a cluster: linear in an account's length.
@@ -211,6 +232,16 @@ pub trait Chain: Send + Sync + 'static {
         &self,
         transaction: &VersionedTransaction,
     ) -> impl Future<Output = Result<Simulation, ChainError>> + Send;
+
+    /// Runs transactions one after the other, each on what those before it did, without sending them. Ends with the first that
+    /// would fail. `None` if that can't be done: a node runs each transaction alone.
+    fn rehearse(
+        &self,
+        transactions: &[VersionedTransaction],
+    ) -> impl Future<Output = Option<Vec<Simulation>>> + Send {
+        let _ = transactions;
+        async { None }
+    }
 
     /// Sends a transaction until it lands, fails or expires.
     ///

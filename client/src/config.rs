@@ -16,7 +16,7 @@ use thiserror::Error;
 use crate::types::BudgetError;
 
 pub use keypair::KeypairSource;
-pub use settings::{BudgetOptions, EngineOptions, StageOption, TableOptions};
+pub use settings::{BudgetOptions, EngineOptions, Simulation, StageOption, TableOptions};
 
 /// Why a setting could not be read.
 #[derive(Debug, Error)]

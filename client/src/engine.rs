@@ -13,6 +13,7 @@ mod error;
 mod event;
 mod facts;
 mod queues;
+mod rehearsal;
 mod retention;
 mod round;
 mod scheduler;

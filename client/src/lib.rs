@@ -15,6 +15,8 @@ pub mod crypto;
 pub mod deploy;
 pub mod engine;
 pub mod plan;
+#[cfg(feature = "proxy")]
+pub mod proxy;
 pub mod store;
 pub mod types;
 

@@ -70,6 +70,7 @@ fn help_is_what_it_was() {
     assert_snapshot!("help_bench_faults", world.show(&["bench", "faults", "--help"]));
     assert_snapshot!("help_bench_in_flight", world.show(&["bench", "in-flight", "--help"]));
     assert_snapshot!("help_bench_plan", world.show(&["bench", "plan", "--help"]));
+    assert_snapshot!("help_bench_proxy", world.show(&["bench", "proxy", "--help"]));
     assert_snapshot!("help_bench_upload", world.show(&["bench", "upload", "--help"]));
 }
 
@@ -362,6 +363,17 @@ fn commits_at_a_rate_and_bundles_in_flight_are_measured() {
     // Two operations, idle and busy, two sizes, four arms.
     assert_eq!(figures["rows"].as_array().unwrap().len(), 2 * 2 * 2 * 4);
     assert!(figures["rows"].as_array().unwrap().iter().all(|row| row["median_ratio"].as_f64() > Some(0.0)));
+
+    let args = "bench proxy --repeats 1 --simulations 1,3 --latency 0 --output json-compact";
+    let figures = json(&world.run(&args.split(' ').collect::<Vec<_>>()));
+    let rows = figures["rows"].as_array().unwrap();
+    let calls: Vec<_> =
+        rows.iter().map(|row| (row["arm"].as_str().unwrap(), row["calls"].as_u64().unwrap())).collect();
+    let (node, proxy) = ("node", "proxy");
+    // A call for each transaction against one for the accounts and one for the programs, however many transactions.
+    for expected in [(node, 1), (node, 3), (proxy, 2)] {
+        assert!(calls.contains(&expected), "{calls:?}");
+    }
 
     let args = "bench in-flight --bundles 4 --in-flight 1,4 --repeats 1 --output json-compact";
     let figures = json(&world.run(&args.split(' ').collect::<Vec<_>>()));

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 pub struct Counts {
     /// Calls and websocket messages by method.
     pub calls: BTreeMap<String, u64>,
+    /// Bytes of questions and answers over HTTP, without their headers.
+    pub bytes: u64,
     /// Faults by method and [name](crate::Fault::name).
     pub faults: BTreeMap<(String, &'static str), u64>,
 }

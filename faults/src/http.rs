@@ -4,7 +4,11 @@ use std::{future::pending, io, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::{Request, Response, StatusCode, body::Incoming, header};
+use hyper::{
+    Request, Response, StatusCode,
+    body::{Body, Incoming},
+    header,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -24,6 +28,14 @@ type Answer = Response<Full<Bytes>>;
 /// Answers a request. An error breaks the connection off.
 pub(crate) async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> io::Result<Answer> {
     let body = request.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
+    let asked = body.len() as u64;
+    let answer = answer(&shared, body).await;
+    let answered = answer.as_ref().map_or(0, |answer| answer.body().size_hint().lower());
+    shared.count_bytes(asked + answered);
+    answer
+}
+
+async fn answer(shared: &Arc<Shared>, body: Bytes) -> io::Result<Answer> {
     // What is no request is the node's to refuse.
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let method = request["method"].as_str().unwrap_or_default();
@@ -32,7 +44,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> io
         tokio::time::sleep(time).await;
     }
     match fault {
-        None | Some(Fault::Delay(_)) => pass(&shared, &request, body).await.map(plain),
+        None | Some(Fault::Delay(_)) => pass(shared, &request, body).await.map(plain),
         Some(Fault::TooManyRequests { retry_after_seconds }) => {
             let mut answer = page(StatusCode::TOO_MANY_REQUESTS);
             if let Some(seconds) = retry_after_seconds {
@@ -49,22 +61,22 @@ pub(crate) async fn serve(shared: Arc<Shared>, request: Request<Incoming>) -> io
         Some(Fault::Hang) => pending().await,
         Some(Fault::Reset) => Err(io::ErrorKind::ConnectionReset.into()),
         Some(Fault::LoseAnswer) => {
-            pass(&shared, &request, body).await?;
+            pass(shared, &request, body).await?;
             Err(io::ErrorKind::ConnectionReset.into())
         }
         Some(Fault::Stale { slots, checks_min_context_slot }) => {
-            stale(&shared, &request, body, slots, checks_min_context_slot).await
+            stale(shared, &request, body, slots, checks_min_context_slot).await
         }
         Some(fault @ (Fault::DropSend | Fault::DuplicateSend | Fault::DelaySend(_) | Fault::ReorderSend)) => {
-            send(&shared, &request, body, fault).await
+            send(shared, &request, body, fault).await
         }
-        Some(Fault::NullStatuses) => change(&shared, &request, body, without_statuses).await,
+        Some(Fault::NullStatuses) => change(shared, &request, body, without_statuses).await,
         Some(Fault::ForgottenStatuses) => {
             let history = request["params"][1]["searchTransactionHistory"] == true;
             let change_it = if history { |answer| answer } else { without_statuses };
-            change(&shared, &request, body, change_it).await
+            change(shared, &request, body, change_it).await
         }
-        Some(Fault::ProcessedErrors) => change(&shared, &request, body, with_processed_errors).await,
+        Some(Fault::ProcessedErrors) => change(shared, &request, body, with_processed_errors).await,
     }
 }
 

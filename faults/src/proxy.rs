@@ -115,6 +115,10 @@ impl Drop for FaultProxy {
 }
 
 impl Shared {
+    pub(crate) fn count_bytes(&self, bytes: u64) {
+        self.counts.send_modify(|counts| counts.bytes += bytes);
+    }
+
     /// Counts a call, and says what goes wrong with it.
     pub(crate) fn fault(&self, method: &str) -> Option<Fault> {
         let fault = lock(&self.rules).next(method);

@@ -126,6 +126,16 @@ impl World {
         outcome.map(Into::into).map_err(Into::into)
     }
 
+    /// A transaction as [`Self::send_as`] makes it, without signatures, however long it is.
+    pub fn unsigned_transaction(
+        &self,
+        format: Format,
+        limits: Limits,
+        instructions: &[Instruction],
+    ) -> VersionedTransaction {
+        unsigned(self.message(format, limits, instructions))
+    }
+
     fn sign(&self, message: VersionedMessage) -> VersionedTransaction {
         let signers = usize::from(message.header().num_required_signatures);
         let signers: Vec<&Keypair> = message.static_account_keys()[..signers]
@@ -192,6 +202,11 @@ impl World {
     /// The account at `address`, if there is one.
     pub fn account(&self, address: &Address) -> Option<Account> {
         self.svm.get_account(address).filter(|account| account.lamports > 0)
+    }
+
+    /// All accounts of an owner.
+    pub fn accounts_of(&self, owner: &Address) -> Vec<(Address, Account)> {
+        self.svm.get_program_accounts(owner)
     }
 
     /// The data of the account at `address`.

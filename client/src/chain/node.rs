@@ -200,28 +200,37 @@ impl Node {
         addresses: &[Address],
         data: bool,
     ) -> Result<Vec<Option<UiAccount>>, ChainError> {
-        const METHOD: &str = "getMultipleAccounts";
-        let config = RpcAccountInfoConfig {
-            encoding: Some(if data { UiAccountEncoding::Base64Zstd } else { UiAccountEncoding::Base64 }),
-            data_slice: (!data).then_some(UiDataSliceConfig { offset: 0, length: 0 }),
-            commitment: Some(self.commitment),
-            min_context_slot: self.seen(),
-        };
-        let config = &config;
-        let ask = |chunk: Vec<String>| async move {
-            let found: Vec<Option<UiAccount>> = self.read(METHOD, json!([chunk, config])).await?;
-            if found.len() != chunk.len() {
-                let (found, expected) = (format!("{} accounts", found.len()), "one per address");
-                return Err(ChainError::Nonsense { method: METHOD, found, expected });
-            }
-            Ok(found)
-        };
-        let chunks = addresses.chunks(MAX_ACCOUNTS_PER_CALL);
-        let chunks: Vec<Vec<String>> =
-            chunks.map(|chunk| chunk.iter().map(Address::to_string).collect()).collect();
+        let chunks: Vec<Vec<Address>> =
+            addresses.chunks(MAX_ACCOUNTS_PER_CALL).map(<[Address]>::to_vec).collect();
+        let len = (!data).then_some(0);
+        let ask = |chunk: Vec<Address>| async move { Ok(self.batch(&chunk, len).await?.value) };
         let found = stream::iter(chunks).map(ask).buffered(CHUNKS_IN_FLIGHT);
         let found: Vec<Vec<Option<UiAccount>>> = found.try_collect().await?;
         Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Accounts of one slot, in the order asked, no more than one call takes; of their data, the first `len` bytes or all.
+    pub(super) async fn batch(
+        &self,
+        addresses: &[Address],
+        len: Option<usize>,
+    ) -> Result<Response<Vec<Option<UiAccount>>>, ChainError> {
+        const METHOD: &str = "getMultipleAccounts";
+        let config = RpcAccountInfoConfig {
+            encoding: Some(len.map_or(UiAccountEncoding::Base64Zstd, |_| UiAccountEncoding::Base64)),
+            data_slice: len.map(|length| UiDataSliceConfig { offset: 0, length }),
+            commitment: Some(self.commitment),
+            min_context_slot: self.seen(),
+        };
+        let names: Vec<String> = addresses.iter().map(Address::to_string).collect();
+        let found: Response<Vec<Option<UiAccount>>> =
+            self.call(METHOD, json!([names, config]), Needs::default()).await?;
+        self.saw(found.context.slot);
+        if found.value.len() != addresses.len() {
+            let (found, expected) = (format!("{} accounts", found.value.len()), "one per address");
+            return Err(ChainError::Nonsense { method: METHOD, found, expected });
+        }
+        Ok(found)
     }
 
     /// Statuses in the order asked, by a node that has seen `floor`; `history` looks beyond the node's cache of the latest

@@ -25,8 +25,13 @@ use solana_transaction_status_client_types::{UiTransactionEncoding, option_seria
 use tokio::{sync::OnceCell, time::Instant};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+#[cfg(feature = "proxy")]
+use super::source::{self, NodeSource};
+#[cfg(feature = "proxy")]
+use crate::proxy::Proxy;
+
 use super::{
-    AccountHeader, Chain, ChainError, ChainStats, Endpoint, FaultKind, Landed, ProgramAccount,
+    AccountHeader, AnsweredBy, Chain, ChainError, ChainStats, Endpoint, FaultKind, Landed, ProgramAccount,
     RecentBlockhash, Rent, RetrySettings, RpcSettings, SignedTransaction, Simulation, TransactionCost,
     TransactionFailure,
     confirm::Confirmer,
@@ -55,6 +60,8 @@ pub struct RpcChain {
     confirmer: Confirmer,
     v1: OnceCell<bool>,
     poll_interval: Duration,
+    #[cfg(feature = "proxy")]
+    proxy: Option<Proxy<NodeSource>>,
     tasks: TaskTracker,
     cancelled: CancellationToken,
 }
@@ -67,8 +74,19 @@ impl RpcChain {
         let node = Arc::new(Node::new(&settings));
         let (tasks, cancelled) = (TaskTracker::new(), CancellationToken::new());
         let poll_interval = settings.poll_interval;
+        #[cfg(feature = "proxy")]
+        let proxy = settings.proxy.map(|settings| Proxy::new(NodeSource(node.clone()), settings));
         let confirmer = Confirmer::new(node.clone(), settings, &tasks, &cancelled);
-        Self { node, confirmer, v1: OnceCell::new(), poll_interval, tasks, cancelled }
+        Self {
+            node,
+            confirmer,
+            v1: OnceCell::new(),
+            poll_interval,
+            #[cfg(feature = "proxy")]
+            proxy,
+            tasks,
+            cancelled,
+        }
     }
 
     /// Which cluster each endpoint serves, by the hash of its genesis: asked one by one, and at most twice each. Those of one
@@ -93,6 +111,12 @@ impl RpcChain {
         self.confirmer.stop();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+
+    /// What simulates transactions in this process, if the settings ask for it.
+    #[cfg(feature = "proxy")]
+    pub const fn proxy(&self) -> Option<&Proxy<NodeSource>> {
+        self.proxy.as_ref()
     }
 
     /// What this value did since it was made.
@@ -125,32 +149,7 @@ impl RpcChain {
         holding: &[(usize, Vec<u8>)],
         len: Option<usize>,
     ) -> Result<Vec<ProgramAccount>, ChainError> {
-        const METHOD: &str = "getProgramAccounts";
-        let filter = |(offset, bytes): &(usize, Vec<u8>)| {
-            RpcFilterType::Memcmp(Memcmp::new_raw_bytes(*offset, bytes.clone()))
-        };
-        let config = RpcProgramAccountsConfig {
-            filters: Some(holding.iter().map(filter).collect()),
-            account_config: RpcAccountInfoConfig {
-                encoding: Some(UiAccountEncoding::Base64Zstd),
-                data_slice: len.map(|length| UiDataSliceConfig { offset: 0, length }),
-                commitment: Some(self.node.commitment),
-                min_context_slot: self.node.seen(),
-            },
-            ..RpcProgramAccountsConfig::default()
-        };
-        let params = json!([program.to_string(), config]);
-        let found: Vec<RpcKeyedAccount> = self.node.call(METHOD, params, Needs::default()).await?;
-        let decode = |found: RpcKeyedAccount| {
-            let unreadable = |found| ChainError::Nonsense { method: METHOD, found, expected: "accounts" };
-            let address = found.pubkey.parse().map_err(|_| unreadable(found.pubkey.clone()))?;
-            let space = found.account.space;
-            let account = found.account.to_account();
-            let account = account.ok_or_else(|| unreadable("an account that can't be decoded".to_owned()))?;
-            let len = space.unwrap_or(account.data.len() as u64);
-            Ok(ProgramAccount { address, len, account })
-        };
-        found.into_iter().map(decode).collect()
+        program_accounts(&self.node, program, holding, len).await
     }
 
     /// When a transaction named an account last, in seconds since 1970; `None` if the node knows of none.
@@ -188,6 +187,26 @@ impl RpcChain {
     }
 }
 
+#[cfg(feature = "proxy")]
+impl RpcChain {
+    /// Simulates in this process; if that is not done, why, unless nobody asked for it.
+    async fn simulate_here(&self, transaction: &VersionedTransaction) -> Result<Simulation, Option<String>> {
+        let proxy = self.proxy.as_ref().ok_or(None)?;
+        source::simulate(proxy, transaction).await.map_err(|because| {
+            tracing::debug!(%because, "simulated by the node");
+            Some(because.to_string())
+        })
+    }
+}
+
+#[cfg(not(feature = "proxy"))]
+impl RpcChain {
+    /// Nothing is simulated in this process.
+    async fn simulate_here(&self, _: &VersionedTransaction) -> Result<Simulation, Option<String>> {
+        Err(None)
+    }
+}
+
 impl Drop for RpcChain {
     fn drop(&mut self) {
         self.cancelled.cancel();
@@ -208,12 +227,7 @@ impl Chain for RpcChain {
     }
 
     async fn accounts(&self, addresses: &[Address]) -> Result<Vec<Option<Account>>, ChainError> {
-        let decode = |account: UiAccount| {
-            let unreadable = || nonsense("an account that can't be decoded".to_owned(), "base64+zstd");
-            account.to_account().ok_or_else(unreadable)
-        };
-        let accounts = self.node.accounts(addresses, true).await?;
-        accounts.into_iter().map(|account| account.map(decode).transpose()).collect()
+        decoded(self.node.accounts(addresses, true).await?)
     }
 
     async fn headers(&self, addresses: &[Address]) -> Result<Vec<Option<AccountHeader>>, ChainError> {
@@ -283,6 +297,10 @@ impl Chain for RpcChain {
 
     async fn simulate(&self, transaction: &VersionedTransaction) -> Result<Simulation, ChainError> {
         const METHOD: &str = "simulateTransaction";
+        let because = match self.simulate_here(transaction).await {
+            Ok(simulation) => return Ok(simulation),
+            Err(because) => because,
+        };
         let config = RpcSimulateTransactionConfig {
             sig_verify: false,
             replace_recent_blockhash: true,
@@ -302,7 +320,19 @@ impl Chain for RpcChain {
             }
         };
         let compute_units = found.units_consumed.unwrap_or_default();
-        Ok(Simulation { compute_units, loaded_data: found.loaded_accounts_data_size, outcome })
+        let answered_by = AnsweredBy::Node { because };
+        Ok(Simulation { compute_units, loaded_data: found.loaded_accounts_data_size, outcome, answered_by })
+    }
+
+    #[cfg(feature = "proxy")]
+    async fn rehearse(&self, transactions: &[VersionedTransaction]) -> Option<Vec<Simulation>> {
+        match source::rehearse(self.proxy.as_ref()?, transactions).await {
+            Ok(simulations) => Some(simulations),
+            Err(because) => {
+                tracing::debug!(%because, transactions = transactions.len(), "not rehearsed");
+                None
+            }
+        }
     }
 
     async fn land(&self, transaction: SignedTransaction) -> Result<Landed, ChainError> {
@@ -326,6 +356,49 @@ impl Chain for RpcChain {
             TransactionCost { compute_units, fee_lamports: meta.fee }
         }))
     }
+}
+
+/// All accounts of a program that hold these bytes at these offsets, with their first `len` bytes of data, or all of it.
+pub(super) async fn program_accounts(
+    node: &Node,
+    program: &Address,
+    holding: &[(usize, Vec<u8>)],
+    len: Option<usize>,
+) -> Result<Vec<ProgramAccount>, ChainError> {
+    const METHOD: &str = "getProgramAccounts";
+    let filter = |(offset, bytes): &(usize, Vec<u8>)| {
+        RpcFilterType::Memcmp(Memcmp::new_raw_bytes(*offset, bytes.clone()))
+    };
+    let config = RpcProgramAccountsConfig {
+        filters: Some(holding.iter().map(filter).collect()),
+        account_config: RpcAccountInfoConfig {
+            encoding: Some(UiAccountEncoding::Base64Zstd),
+            data_slice: len.map(|length| UiDataSliceConfig { offset: 0, length }),
+            commitment: Some(node.commitment),
+            min_context_slot: node.seen(),
+        },
+        ..RpcProgramAccountsConfig::default()
+    };
+    let params = json!([program.to_string(), config]);
+    let found: Vec<RpcKeyedAccount> = node.call(METHOD, params, Needs::default()).await?;
+    let decode = |found: RpcKeyedAccount| {
+        let unreadable = |found| ChainError::Nonsense { method: METHOD, found, expected: "accounts" };
+        let address = found.pubkey.parse().map_err(|_| unreadable(found.pubkey.clone()))?;
+        let space = found.account.space;
+        let account = found.account.to_account();
+        let account = account.ok_or_else(|| unreadable("an account that can't be decoded".to_owned()))?;
+        let len = space.unwrap_or(account.data.len() as u64);
+        Ok(ProgramAccount { address, len, account })
+    };
+    found.into_iter().map(decode).collect()
+}
+
+pub(super) fn decoded(accounts: Vec<Option<UiAccount>>) -> Result<Vec<Option<Account>>, ChainError> {
+    let decode = |account: UiAccount| {
+        let unreadable = || nonsense("an account that can't be decoded".to_owned(), "base64+zstd");
+        account.to_account().ok_or_else(unreadable)
+    };
+    accounts.into_iter().map(|account| account.map(decode).transpose()).collect()
 }
 
 fn nonsense(found: String, expected: &'static str) -> ChainError {

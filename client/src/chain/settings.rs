@@ -4,6 +4,9 @@ use std::{fmt, time::Duration};
 
 use solana_commitment_config::CommitmentConfig;
 
+#[cfg(feature = "proxy")]
+use crate::proxy::ProxySettings;
+
 /// How to talk to a cluster.
 #[derive(Clone)]
 pub struct RpcSettings {
@@ -34,6 +37,9 @@ pub struct RpcSettings {
     pub blockhash_max_age: Duration,
     /// How old the slot and the block height may be that are handed out. Both only grow, so an old one is merely careful.
     pub position_max_age: Duration,
+    /// Whether, and how, transactions are simulated in this process; `None` for by the node.
+    #[cfg(feature = "proxy")]
+    pub proxy: Option<ProxySettings>,
 }
 
 impl RpcSettings {
@@ -54,6 +60,8 @@ impl RpcSettings {
             patience: Duration::from_secs(60),
             blockhash_max_age: Duration::from_secs(1),
             position_max_age: Duration::from_millis(400),
+            #[cfg(feature = "proxy")]
+            proxy: None,
         }
     }
 

@@ -18,6 +18,7 @@ use crate::{
 /// urls = ["mainnet"]               # endpoints of one cluster, the best first
 /// transaction_version = "v1"       # or "v0"; by default v1 where the cluster has it
 /// bundles_in_flight = 128          # bundles that are worked on at a time
+/// simulation = "node"              # or "proxy": bundles are rehearsed in this process before they cost anything
 /// transactions_in_flight = 64      # transactions of one bundle that are on their way at a time
 /// attempts = 5                     # tries of a bundle in all, as long as its errors may pass
 /// first_retry_delay_ms = 250       # the wait before the second one, which doubles each time
@@ -62,6 +63,8 @@ use crate::{
 pub struct EngineOptions {
     /// Endpoints of the cluster, by URL or moniker, the best first. Not the engine's: see [`RpcSettings::of`](crate::chain::RpcSettings::of).
     pub urls: Option<Vec<String>>,
+    /// Where transactions are simulated. Not the engine's: see `RpcSettings::proxy`.
+    pub simulation: Option<Simulation>,
     /// The transaction format: `v0` or `v1`.
     pub transaction_version: Option<TransactionVersion>,
     /// See [`EngineSettings::bundles_in_flight`].
@@ -161,6 +164,17 @@ impl TableOptions {
         }
         Ok(())
     }
+}
+
+/// Where transactions are simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Simulation {
+    /// By the node.
+    #[default]
+    Node,
+    /// In this process, on accounts fetched from the node.
+    Proxy,
 }
 
 /// Limits and fees of one stage.

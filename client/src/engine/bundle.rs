@@ -279,9 +279,11 @@ impl<C: Chain> Runner<C> {
         if bundle.status != BundleStatus::Finalizing {
             self.store.decide(bundle.key, decisions(&plan)).await?;
         }
+        let (rounds, rehearsed) = self.rehearsed(plan.rounds, simulate, &context).await?;
         let mut applied = Applied { proof: None, is_tidy: true };
-        for round in plan.rounds {
-            match self.round(Round { simulate, ..Round::of(bundle.key, round) }, &context).await {
+        for round in rounds {
+            let round = Round { simulate, rehearsed, ..Round::of(bundle.key, round) };
+            match self.round(round, &context).await {
                 Ok(proof) => applied.proof = applied.proof.or(proof),
                 // It is applied; what is left of its buffers can be closed at any time.
                 Err(error) if applied.proof.is_some() => {

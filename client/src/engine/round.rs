@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The most that one transaction may use.
-const MAX_COMPUTE_UNITS: u32 = 1_400_000;
+pub(super) const MAX_COMPUTE_UNITS: u32 = 1_400_000;
 /// Simulations of one round at a time.
 const SIMULATIONS_IN_FLIGHT: usize = 16;
 
@@ -31,6 +31,8 @@ pub(super) struct Round {
     pub(super) transactions: Vec<(PlannedTransaction, Vec<(BundleKey, usize)>)>,
     /// Whether limits come from simulation, whatever the settings say: those from the table were too low.
     pub(super) simulate: bool,
+    /// Whether they have been run already: limits and outcomes are as good as they can be known.
+    pub(super) rehearsed: bool,
 }
 
 impl Round {
@@ -40,7 +42,11 @@ impl Round {
             let serves = transaction.commits.iter().map(|commit| (key, *commit)).collect();
             (transaction, serves)
         };
-        Self { transactions: transactions.into_iter().map(serves).collect(), simulate: false }
+        Self {
+            transactions: transactions.into_iter().map(serves).collect(),
+            simulate: false,
+            rehearsed: false,
+        }
     }
 }
 
@@ -52,10 +58,12 @@ impl<C: Chain> Runner<C> {
         round: Round,
         context: &PlanContext,
     ) -> Result<Option<Signature>, EngineError> {
-        let simulate = round.simulate;
-        let planned = stream::iter(round.transactions)
+        let Round { transactions, simulate, rehearsed } = round;
+        let planned = stream::iter(transactions)
             .map(|(planned, serves)| async move {
-                Ok::<_, EngineError>((self.limited(planned, simulate, context).await?, serves))
+                let planned =
+                    if rehearsed { planned } else { self.limited(planned, simulate, context).await? };
+                Ok::<_, EngineError>((planned, serves))
             })
             .buffered(SIMULATIONS_IN_FLIGHT);
         let planned: Vec<(PlannedTransaction, Vec<(BundleKey, usize)>)> = planned.try_collect().await?;
@@ -70,7 +78,7 @@ impl<C: Chain> Runner<C> {
                 if batch.is_empty() {
                     break;
                 }
-                for (bundle, stage, transaction) in self.sign_and_record(batch, context).await? {
+                for (bundle, stage, transaction) in self.sign_and_record(batch, rehearsed, context).await? {
                     sending.push(self.send(bundle, stage, transaction));
                 }
             }
@@ -90,6 +98,7 @@ impl<C: Chain> Runner<C> {
     async fn sign_and_record(
         &self,
         planned: Vec<(PlannedTransaction, Vec<(BundleKey, usize)>)>,
+        rehearsed: bool,
         context: &PlanContext,
     ) -> Result<Vec<(Option<BundleKey>, Stage, SignedTransaction)>, EngineError> {
         let recent = self.chain.recent_blockhash().await?;
@@ -100,7 +109,7 @@ impl<C: Chain> Runner<C> {
                 transaction: self.sign(&planned, context, recent.blockhash)?,
                 last_valid_block_height: recent.last_valid_block_height,
                 // Uploads are many, cheap and independent; what applies should fail before it costs anything.
-                preflight: matches!(planned.stage, Stage::Commit | Stage::Finalize),
+                preflight: !rehearsed && matches!(planned.stage, Stage::Commit | Stage::Finalize),
             };
             let first = serves.first().map(|(bundle, _)| *bundle);
             records.push(NewTransaction {
@@ -134,12 +143,10 @@ impl<C: Chain> Runner<C> {
             let source = ChainError::Refused { signature, failure: Box::new(failure) };
             return Err(EngineError::Transaction { stage, source });
         }
-        let limit = ComputeUnits(simulation.compute_units).with_margin().0;
-        let limit = u32::try_from(limit).unwrap_or(MAX_COMPUTE_UNITS).min(MAX_COMPUTE_UNITS);
-        Ok(planned.with_compute_unit_limit(limit))
+        Ok(with_units(planned, simulation.compute_units))
     }
 
-    fn sign(
+    pub(super) fn sign(
         &self,
         planned: &PlannedTransaction,
         context: &PlanContext,
@@ -218,4 +225,10 @@ impl<C: Chain> Runner<C> {
             tracing::warn!(%signature, error = chain_of(&error), "could not record a cost");
         }
     }
+}
+
+/// The transaction with a limit that leaves room above the compute units that it was seen to use.
+pub(super) fn with_units(planned: PlannedTransaction, units: u64) -> PlannedTransaction {
+    let limit = u32::try_from(ComputeUnits(units).with_margin().0).unwrap_or(MAX_COMPUTE_UNITS);
+    planned.with_compute_unit_limit(limit.min(MAX_COMPUTE_UNITS))
 }

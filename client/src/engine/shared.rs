@@ -87,7 +87,10 @@ impl<C: Chain> Runner<C> {
             self.store.decide(bundle.key, decisions(plan)).await?;
             serves.extend((0..bundle.commits.len()).map(|commit| (bundle.key, commit)));
         }
-        let round = Round { transactions: vec![(shared.transaction.clone(), serves)], simulate: false };
+        let alone = vec![vec![shared.transaction.clone()]];
+        let (rounds, rehearsed) = self.rehearsed(alone, false, context).await?;
+        let transactions = rounds.into_iter().flatten().map(|planned| (planned, serves.clone())).collect();
+        let round = Round { transactions, simulate: false, rehearsed };
         let proof = self.round(round, context).await?;
         let keys = shared.bundles.iter().map(|index| bundles[*index].key);
         // Once for all of them.

@@ -12,6 +12,23 @@ use crate::world::{Cluster, World, account, bundle, changeset, data, filtered, j
 const SLOT: Duration = Duration::from_millis(50);
 
 #[test]
+fn bundles_land_where_they_are_rehearsed_and_another_place_than_that_is_refused() {
+    let world = World::new();
+    let cluster = Cluster::start(&world, SLOT, 1..=2);
+    world.write("settings.toml", "simulation = \"proxy\"");
+    world.write("changeset.json", &changeset(&[bundle(1, &[(account(1), &[7; 9_000])])]));
+    let args = ["commit", "changeset.json", "--settings", "settings.toml", "--output", "json"];
+    let output = world.run(&cluster.args(&args));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(cluster.find(account(1)).unwrap().data, vec![7; 9_000]);
+    let wrong = world.show(&cluster.args(&["commit", "changeset.json", "--simulation", "here"]));
+    assert!(wrong.starts_with("exit code: 2") && wrong.contains("node, proxy"), "{wrong}");
+    world.write("settings.toml", "simulation = \"here\"");
+    let wrong = world.show(&cluster.args(&args));
+    assert!(wrong.starts_with("exit code: 2") && wrong.contains("unknown variant `here`"), "{wrong}");
+}
+
+#[test]
 fn what_is_staged_changes_nothing_until_it_is_finalized() {
     let world = World::new();
     let cluster = Cluster::start(&world, SLOT, 1..=2);

@@ -9,7 +9,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use committor_client::{
     CommitMode, EngineSettings, SharedSigner, Signers,
     chain::{Endpoint, RpcSettings},
-    config::{self, ConfigError, EngineOptions, KeypairSource, SolanaConfig, StageOption},
+    config::{self, ConfigError, EngineOptions, KeypairSource, Simulation, SolanaConfig, StageOption},
+    proxy::ProxySettings,
     types::{BundleStatus, ComputeLimit, PriorityFee, Stage, TransactionVersion},
 };
 use solana_address::Address;
@@ -171,6 +172,9 @@ pub struct Engine {
     /// Priority fees: micro-lamports per compute unit, or `pN:CAP` for the Nth percentile of recent ones [default: 0]
     #[arg(long, value_name = "[STAGE=]FEE")]
     pub priority_fee: Vec<StageOption<PriorityFee>>,
+    /// Where transactions are simulated; `proxy` rehearses every bundle here before it costs anything [default: node]
+    #[arg(long, value_name = "WHERE")]
+    pub simulation: Option<SimulatedBy>,
     /// Let a bundle that waits give way to a newer one of its accounts
     #[arg(long)]
     pub coalesce: bool,
@@ -182,7 +186,26 @@ pub struct Engine {
     pub shutdown_timeout: u16,
 }
 
+/// Where transactions are simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SimulatedBy {
+    /// By the node
+    Node,
+    /// In this process, on accounts fetched from the node
+    Proxy,
+}
+
 impl Engine {
+    /// How transactions are simulated in this process, if they are.
+    pub fn proxy(&self, global: &Global) -> Result<Option<ProxySettings>, ConfigError> {
+        let simulation = match self.simulation {
+            Some(SimulatedBy::Node) => Simulation::Node,
+            Some(SimulatedBy::Proxy) => Simulation::Proxy,
+            None => global.options()?.simulation.unwrap_or_default(),
+        };
+        Ok((simulation == Simulation::Proxy).then(ProxySettings::default))
+    }
+
     /// The engine's settings: defaults, then the settings file, then these options.
     pub fn settings(&self, global: &Global) -> Result<EngineSettings, ConfigError> {
         let mut settings = global.engine_settings()?;
@@ -319,6 +342,7 @@ pub enum Benchmark {
     Crypto(BenchCrypto),
     Plan(BenchPlan),
     InFlight(BenchInFlight),
+    Proxy(BenchProxy),
     Faults(BenchFaults),
     Upload(crate::bench::upload::BenchUpload),
 }
@@ -394,6 +418,20 @@ pub struct BenchInFlight {
     /// Numbers of bundles at a time
     #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,4,16,64,128,256,512")]
     pub in_flight: Vec<usize>,
+}
+
+/// Measure simulating here against having the node simulate
+#[derive(Debug, clap::Args)]
+pub struct BenchProxy {
+    /// How often each number is measured; medians are shown
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeats: u32,
+    /// Numbers of transactions that are simulated on one view
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,4,16,64")]
+    pub simulations: Vec<usize>,
+    /// What the node's answers take longer than those of a local one
+    #[arg(long, value_name = "MILLISECONDS", value_delimiter = ',', default_value = "0,5,50")]
+    pub latency: Vec<u64>,
 }
 
 /// Measure planning per account, for changesets of 1 to 10,000 accounts

@@ -6,6 +6,7 @@ mod crypto;
 mod faults;
 mod in_flight;
 mod plan;
+mod proxy;
 mod statistics;
 pub mod upload;
 
@@ -22,6 +23,7 @@ pub async fn run(global: &Global, command: &Bench) -> Result<Kind, CommandError>
         Benchmark::Faults(options) => faults::run(global, options).await,
         Benchmark::InFlight(options) => in_flight::run(global, options).await,
         Benchmark::Plan(options) => plan::run(global, options),
+        Benchmark::Proxy(options) => proxy::run(global, options).await,
         Benchmark::Upload(options) => upload::run(global, options).await,
     }
 }

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use committor_client::{
     Changeset, ChangesetReport, Committor, EngineError, Preview, Store, Verification,
-    chain::{Chain, RpcChain},
+    chain::{Chain, RpcChain, RpcSettings},
     types::BundleStatus,
 };
 use tokio::signal::unix::{SignalKind, signal};
@@ -94,7 +94,7 @@ async fn dry_run(global: &Global, engine: &Engine, changeset: &Changeset) -> Res
 /// A committor as the command line describes it, on a cluster that can be reached.
 pub async fn start(global: &Global, engine: &Engine) -> Result<Committor, CommandError> {
     let settings = engine.settings(global)?;
-    let rpc = cluster::settings(global).await?;
+    let rpc = RpcSettings { proxy: engine.proxy(global)?, ..cluster::settings(global).await? };
     // Before anything is stored: a changeset that waits for a wrong URL helps nobody.
     let chain = RpcChain::new(rpc.clone());
     let reached = chain.rent().await;

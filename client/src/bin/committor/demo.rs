@@ -44,6 +44,7 @@ pub async fn run(global: &Global, command: &Demo) -> Result<Kind, CommandError> 
     let localnet = localnet::start(Localnet::builder()).await?;
     let authority = Arc::new(localnet.payer().insecure_clone());
     let rpc = RpcSettings {
+        proxy: command.engine.proxy(global)?,
         websocket_url: Some(localnet.ws_url().to_owned()),
         ..RpcSettings::new(localnet.rpc_url())
     };
