@@ -23,7 +23,7 @@
 //! - `endpoints` brings every request to one of the services, limited, tried again and counted; `exchange` is one request
 //!   and its answer, `fault` says what can go wrong with it and what follows.
 //! - `node` has the methods that are called, and keeps what may be kept for a moment.
-//! - `confirm` lands a transaction. `pending` is what is on its way, `resend` sends it, `poll` asks what became of it at a
+//! - `confirm` lands a transaction. `pending` is what is on its way, `resend` sends it, by the node or by `tpu`, `poll` asks what became of it at a
 //!   `pace`, `websocket` is told.
 
 mod backoff;
@@ -45,6 +45,8 @@ mod settings;
 #[cfg(feature = "proxy")]
 mod source;
 mod stats;
+#[cfg(feature = "tpu")]
+mod tpu;
 mod websocket;
 
 use std::future::Future;
@@ -64,6 +66,8 @@ pub use settings::{Endpoint, RateLimit, RetrySettings, RpcSettings};
 #[cfg(feature = "proxy")]
 pub use source::NodeSource;
 pub use stats::ChainStats;
+#[cfg(feature = "tpu")]
+pub use tpu::TpuSettings;
 
 /// A blockhash to sign with, and how long it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

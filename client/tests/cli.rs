@@ -71,6 +71,7 @@ fn help_is_what_it_was() {
     assert_snapshot!("help_bench_in_flight", world.show(&["bench", "in-flight", "--help"]));
     assert_snapshot!("help_bench_plan", world.show(&["bench", "plan", "--help"]));
     assert_snapshot!("help_bench_proxy", world.show(&["bench", "proxy", "--help"]));
+    assert_snapshot!("help_bench_send", world.show(&["bench", "send", "--help"]));
     assert_snapshot!("help_bench_upload", world.show(&["bench", "upload", "--help"]));
 }
 
@@ -93,7 +94,7 @@ fn what_is_wrong_with_the_command_line_or_a_file_is_said_before_anything_is_done
     std::fs::create_dir_all(world.path(".config/solana")).unwrap();
     world.write(".config/solana/id.json", &format!("{keypair:?}"));
     let mut shown = String::new();
-    let cases: [&[&str]; 17] = [
+    let cases: [&[&str]; 18] = [
         &["comit"],
         &["commit"],
         &["commit", "none.json"],
@@ -108,6 +109,7 @@ fn what_is_wrong_with_the_command_line_or_a_file_is_said_before_anything_is_done
         &["commit", ASSETS, "--keypair", "none.json"],
         &["commit", ASSETS, "--config", "none.yml"],
         &["demo", "--url", "devnet"],
+        &["demo", "--send-via", "tpu"],
         &["localnet", "--fee-payer", "id.json"],
         &["status", "--status", "lost"],
         &["prune", "--older-than", "a month"],
@@ -374,6 +376,15 @@ fn commits_at_a_rate_and_bundles_in_flight_are_measured() {
     for expected in [(node, 1), (node, 3), (proxy, 2)] {
         assert!(calls.contains(&expected), "{calls:?}");
     }
+
+    let args = "bench send --repeats 1 --connections 1,2 --rtt 0,20 --loss 1 --transactions 40 --output json-compact";
+    let figures = json(&world.run(&args.split(' ').collect::<Vec<_>>()));
+    let rows = figures["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 2 * 2);
+    assert!(rows.iter().all(|row| (&row["sent"], &row["landed"]) == (&40.into(), &40.into())), "{rows:?}");
+    assert_eq!(rows.iter().filter(|row| row["recommended"] == true).count(), 2 * 2);
+    let wrong = world.show(&["bench", "send", "--loss", "100"]);
+    assert!(wrong.starts_with("exit code: 2") && wrong.contains("--loss"), "{wrong}");
 
     let args = "bench in-flight --bundles 4 --in-flight 1,4 --repeats 1 --output json-compact";
     let figures = json(&world.run(&args.split(' ').collect::<Vec<_>>()));

@@ -18,6 +18,7 @@
 //!
 //! - `fault` is what can go wrong, `rule` when; `counts` is what did.
 //! - `proxy` listens, `http` serves requests, `websocket` passes subscriptions on.
+//! - `tpu` is a leader's QUIC server in front of the node, `udp` a long and lossy way to it.
 //! - `upstream` is the node behind; `recorded` keeps its older answers.
 #![warn(missing_docs)]
 
@@ -27,6 +28,8 @@ mod http;
 mod proxy;
 mod recorded;
 mod rule;
+mod tpu;
+mod udp;
 mod upstream;
 mod websocket;
 
@@ -34,3 +37,5 @@ pub use counts::Counts;
 pub use fault::Fault;
 pub use proxy::{FaultProxy, ProxyError};
 pub use rule::{Rule, WEBSOCKET};
+pub use tpu::{Tpu, TpuSettings};
+pub use udp::UdpRelay;

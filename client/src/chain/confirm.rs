@@ -156,9 +156,13 @@ impl Confirmer {
         Vec::new()
     }
 
-    /// Tells everybody who waits that nobody will answer any more.
-    pub(super) fn stop(&self) {
+    /// Tells everybody who waits that nobody will answer any more, and ends the connections to the leaders.
+    pub(super) async fn stop(&self) {
         self.shared.lock().clear();
+        #[cfg(feature = "tpu")]
+        if let Some(tpu) = &self.shared.tpu {
+            tpu.shutdown().await;
+        }
     }
 
     /// What became of a transaction, from the node's whole history.

@@ -15,10 +15,14 @@ use solana_transaction_error::TransactionError;
 
 use super::TransactionFailure;
 
-/// A transaction as the node takes it. Bincode does not know all formats.
+/// A transaction as leaders take it. Bincode does not know all formats.
+pub(super) fn wire(transaction: &VersionedTransaction) -> Result<Vec<u8>, String> {
+    wincode::serialize(transaction).map_err(|error| error.to_string())
+}
+
+/// A transaction as nodes take it.
 pub(super) fn base64(transaction: &VersionedTransaction) -> Result<String, String> {
-    let bytes = wincode::serialize(transaction).map_err(|error| error.to_string())?;
-    Ok(BASE64_STANDARD.encode(bytes))
+    Ok(BASE64_STANDARD.encode(wire(transaction)?))
 }
 
 /// Puts a transaction's error into words: which program's it is follows from the logs or the message.

@@ -33,6 +33,9 @@ use super::{
 /// The longest that a service is left alone because it asked for it.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 
+/// Connections that are kept for what is asked beside sending.
+const MIN_IDLE_CONNECTIONS: usize = 8;
+
 /// What a request needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needs {
@@ -81,6 +84,7 @@ impl Endpoints {
         let http = reqwest::Client::builder()
             .connect_timeout(settings.connect_timeout)
             .timeout(settings.request_timeout)
+            .pool_max_idle_per_host(settings.connections.get().max(MIN_IDLE_CONNECTIONS))
             .build();
         let state = |endpoint| State {
             endpoint,

@@ -15,6 +15,7 @@ use solana_account_decoder_client_types::{UiAccount, UiAccountEncoding, UiDataSl
 use solana_address::Address;
 use solana_commitment_config::CommitmentConfig;
 use solana_hash::Hash;
+use solana_rpc_client::{nonblocking::rpc_client::RpcClient, rpc_client::RpcClientConfig};
 use solana_rpc_client_api::{
     config::{RpcAccountInfoConfig, RpcContextConfig, RpcTransactionConfig},
     response::{Response, RpcBlockhash},
@@ -27,7 +28,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     ChainError, RecentBlockhash, RpcSettings,
-    endpoints::{Endpoints, Needs},
+    endpoints::{Endpoints, Needs, Sender},
 };
 
 /// Addresses that one `getMultipleAccounts` takes.
@@ -114,6 +115,12 @@ impl Node {
         needs: Needs,
     ) -> Result<T, ChainError> {
         self.endpoints.request(method, params, needs).await.map_err(ChainError::rpc(method))
+    }
+
+    /// A client for whatever else is to be asked, with the same endpoints, limits and retries, and counted with the rest.
+    pub(super) fn client(&self) -> RpcClient {
+        let config = RpcClientConfig::with_commitment(self.commitment);
+        RpcClient::new_sender(Sender(self.endpoints.clone()), config)
     }
 
     /// A call whose answer tells the slot that it is of.

@@ -16,13 +16,12 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
+#[cfg(feature = "tpu")]
+use super::tpu::Tpu;
 use super::{
     ChainError, ChainStats, Landed, Lifetime, RpcSettings, SignedTransaction, TransactionFailure, node::Node,
     websocket::Websocket,
 };
-
-/// Sends at a time. More only queue up inside the node.
-const MAX_SENDS_IN_FLIGHT: usize = 32;
 
 /// What became of a transaction.
 #[derive(Clone, Debug)]
@@ -65,6 +64,8 @@ pub(super) struct Shared {
     /// Tells the resender that there is something to send.
     pub(super) to_resend: Notify,
     pub(super) sends: Semaphore,
+    #[cfg(feature = "tpu")]
+    pub(super) tpu: Option<Tpu>,
     pub(super) tasks: TaskTracker,
     pub(super) cancelled: CancellationToken,
 }
@@ -77,6 +78,9 @@ impl Shared {
         tasks: TaskTracker,
         cancelled: CancellationToken,
     ) -> Self {
+        let sends = Semaphore::new(settings.connections.get());
+        #[cfg(feature = "tpu")]
+        let tpu = settings.tpu.clone().map(|settings| Tpu::new(settings, node.clone(), cancelled.clone()));
         Self {
             node,
             websocket,
@@ -84,7 +88,9 @@ impl Shared {
             pending: Mutex::default(),
             to_poll: Notify::new(),
             to_resend: Notify::new(),
-            sends: Semaphore::new(MAX_SENDS_IN_FLIGHT),
+            sends,
+            #[cfg(feature = "tpu")]
+            tpu,
             tasks,
             cancelled,
         }

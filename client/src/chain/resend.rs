@@ -98,6 +98,13 @@ impl Shared {
 
     async fn request(&self, transaction: &SignedTransaction, preflight: bool) -> Result<(), Fault> {
         let unsendable = |error| Fault::of(FaultKind::Rejected, 0, error);
+        #[cfg(feature = "tpu")]
+        if let Some(tpu) = self.tpu.as_ref().filter(|_| !preflight) {
+            let bytes = decode::wire(&transaction.transaction).map_err(unsendable)?;
+            tpu.send(bytes).await?;
+            self.count(|stats| stats.sent_to_leaders += 1);
+            return Ok(());
+        }
         let bytes = decode::base64(&transaction.transaction).map_err(unsendable)?;
         let config = RpcSendTransactionConfig {
             skip_preflight: !preflight,

@@ -9,7 +9,7 @@ use solana_account_decoder_client_types::{UiAccount, UiAccountEncoding, UiDataSl
 use solana_address::Address;
 use solana_commitment_config::CommitmentConfig;
 use solana_hash::Hash;
-use solana_rpc_client::{nonblocking::rpc_client::RpcClient, rpc_client::RpcClientConfig};
+use solana_rpc_client::nonblocking::rpc_client::RpcClient;
 use solana_rpc_client_api::{
     config::{RpcAccountInfoConfig, RpcProgramAccountsConfig, RpcSimulateTransactionConfig},
     filter::{Memcmp, RpcFilterType},
@@ -33,12 +33,7 @@ use crate::proxy::Proxy;
 use super::{
     AccountHeader, AnsweredBy, Chain, ChainError, ChainStats, Endpoint, FaultKind, Landed, ProgramAccount,
     RecentBlockhash, Rent, RetrySettings, RpcSettings, SignedTransaction, Simulation, TransactionCost,
-    TransactionFailure,
-    confirm::Confirmer,
-    decode,
-    endpoints::{Needs, Sender},
-    fault::Fault,
-    node::Node,
+    TransactionFailure, confirm::Confirmer, decode, endpoints::Needs, fault::Fault, node::Node,
     nonce::stored_nonce,
 };
 
@@ -108,7 +103,7 @@ impl RpcChain {
     /// [`ChainError::Stopped`].
     pub async fn shutdown(&self) {
         self.cancelled.cancel();
-        self.confirmer.stop();
+        self.confirmer.stop().await;
         self.tasks.close();
         self.tasks.wait().await;
     }
@@ -126,8 +121,7 @@ impl RpcChain {
 
     /// A client for whatever else is to be asked, with the same endpoints, limits and retries, and counted with the rest.
     pub fn client(&self) -> RpcClient {
-        let config = RpcClientConfig::with_commitment(self.node.commitment);
-        RpcClient::new_sender(Sender(self.node.endpoints.clone()), config)
+        self.node.client()
     }
 
     /// The nonce that a nonce account holds: what a transaction that advances it is signed with, in a blockhash's place.

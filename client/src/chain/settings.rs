@@ -1,11 +1,16 @@
 //! How to talk to a cluster.
 
-use std::{fmt, time::Duration};
+use std::{fmt, num::NonZeroUsize, time::Duration};
 
 use solana_commitment_config::CommitmentConfig;
 
+#[cfg(feature = "tpu")]
+use super::TpuSettings;
 #[cfg(feature = "proxy")]
 use crate::proxy::ProxySettings;
+
+/// The smallest number that lands as many transactions per second as any: see `docs/performance.md`.
+const DEFAULT_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(32).expect("not zero");
 
 /// How to talk to a cluster.
 #[derive(Clone)]
@@ -37,6 +42,12 @@ pub struct RpcSettings {
     pub blockhash_max_age: Duration,
     /// How old the slot and the block height may be that are handed out. Both only grow, so an old one is merely careful.
     pub position_max_age: Duration,
+    /// Transactions that are handed to the nodes at a time, each on an HTTP connection of its own, which is kept.
+    pub connections: NonZeroUsize,
+    /// Whether, and how, transactions are sent to the leaders; `None` for by the node. What the node has to simulate first
+    /// goes through it all the same, and to the leaders if it has to be sent again.
+    #[cfg(feature = "tpu")]
+    pub tpu: Option<TpuSettings>,
     /// Whether, and how, transactions are simulated in this process; `None` for by the node.
     #[cfg(feature = "proxy")]
     pub proxy: Option<ProxySettings>,
@@ -60,6 +71,9 @@ impl RpcSettings {
             patience: Duration::from_secs(60),
             blockhash_max_age: Duration::from_secs(1),
             position_max_age: Duration::from_millis(400),
+            connections: DEFAULT_CONNECTIONS,
+            #[cfg(feature = "tpu")]
+            tpu: None,
             #[cfg(feature = "proxy")]
             proxy: None,
         }

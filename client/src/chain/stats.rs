@@ -25,6 +25,8 @@ pub struct ChainStats {
     pub sent: u64,
     /// How often one was sent again because it was not confirmed.
     pub resent: u64,
+    /// How often one was handed to a connection to the leaders, which says nothing about what became of it.
+    pub sent_to_leaders: u64,
     /// Outcomes that the websocket told.
     pub notified: u64,
     /// Outcomes that were found by asking.

@@ -6,6 +6,7 @@ mod lifetimes;
 mod reading;
 mod requests;
 mod storm;
+mod tpu;
 mod world;
 
 committor_localnet::on_agave!(
@@ -15,4 +16,5 @@ committor_localnet::on_agave!(
     lifetimes::scenarios,
     reading::scenarios,
     storm::scenarios,
+    tpu::scenarios,
 );

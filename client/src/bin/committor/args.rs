@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::{
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -8,7 +9,7 @@ use std::{
 use clap::{Parser, Subcommand, ValueEnum};
 use committor_client::{
     CommitMode, EngineSettings, SharedSigner, Signers,
-    chain::{Endpoint, RpcSettings},
+    chain::{Endpoint, RpcSettings, TpuSettings},
     config::{self, ConfigError, EngineOptions, KeypairSource, Simulation, SolanaConfig, StageOption},
     proxy::ProxySettings,
     types::{BundleStatus, ComputeLimit, PriorityFee, Stage, TransactionVersion},
@@ -159,6 +160,33 @@ impl From<Mode> for CommitMode {
     }
 }
 
+/// How transactions get to the chain.
+#[derive(Debug, Default, clap::Args)]
+pub struct Route {
+    /// How transactions are sent: by the node, or straight to the leaders over QUIC
+    #[arg(long, value_name = "WAY", default_value = "rpc")]
+    pub send_via: SendVia,
+    /// Connections that transactions are sent over: to the node [default: 32], or to each leader [default: 1]
+    #[arg(long, value_name = "COUNT")]
+    pub connections: Option<NonZeroUsize>,
+}
+
+impl Route {
+    /// The cluster's settings with these options.
+    pub fn apply(&self, settings: RpcSettings) -> RpcSettings {
+        match self.send_via {
+            SendVia::Rpc => {
+                RpcSettings { connections: self.connections.unwrap_or(settings.connections), ..settings }
+            }
+            SendVia::Tpu => {
+                let defaults = TpuSettings::default();
+                let connections = self.connections.unwrap_or(defaults.connections);
+                RpcSettings { tpu: Some(TpuSettings { connections, ..defaults }), ..settings }
+            }
+        }
+    }
+}
+
 /// How the engine works: these options go before the settings file.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Engine options")]
@@ -175,15 +203,39 @@ pub struct Engine {
     /// Where transactions are simulated; `proxy` rehearses every bundle here before it costs anything [default: node]
     #[arg(long, value_name = "WHERE")]
     pub simulation: Option<SimulatedBy>,
+    #[command(flatten)]
+    pub route: Route,
     /// Let a bundle that waits give way to a newer one of its accounts
     #[arg(long)]
     pub coalesce: bool,
     /// Bundles that are worked on at a time [default: 128]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     pub bundles_in_flight: Option<u16>,
+    /// Transactions of a bundle that are on their way at a time [default: 64]
+    #[arg(long, visible_alias = "in-flight", value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub transactions_in_flight: Option<u16>,
     /// How long an interrupted command waits for what is on its way, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub shutdown_timeout: u16,
+}
+
+/// How transactions are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum SendVia {
+    /// By the node
+    #[default]
+    Rpc,
+    /// To the leaders, over QUIC
+    Tpu,
+}
+
+impl SendVia {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rpc => "rpc",
+            Self::Tpu => "tpu",
+        }
+    }
 }
 
 /// Where transactions are simulated.
@@ -220,6 +272,8 @@ impl Engine {
         }
         settings.coalesce |= self.coalesce;
         settings.bundles_in_flight = self.bundles_in_flight.map_or(settings.bundles_in_flight, usize::from);
+        settings.transactions_in_flight =
+            self.transactions_in_flight.map_or(settings.transactions_in_flight, usize::from);
         Ok(settings)
     }
 
@@ -343,6 +397,7 @@ pub enum Benchmark {
     Plan(BenchPlan),
     InFlight(BenchInFlight),
     Proxy(BenchProxy),
+    Send(BenchSend),
     Faults(BenchFaults),
     Upload(crate::bench::upload::BenchUpload),
 }
@@ -418,6 +473,40 @@ pub struct BenchInFlight {
     /// Numbers of bundles at a time
     #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,4,16,64,128,256,512")]
     pub in_flight: Vec<usize>,
+}
+
+/// Measure what lands per second through a node and through a leader, by connections, distance and losses
+#[derive(Debug, clap::Args)]
+pub struct BenchSend {
+    /// How often each number is measured; medians are shown
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeats: u32,
+    /// Ways to send
+    #[arg(long, value_name = "WAY", value_delimiter = ',', default_value = "rpc,tpu")]
+    pub via: Vec<SendVia>,
+    /// Numbers of connections
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,2,4,8,16,32")]
+    pub connections: Vec<NonZeroUsize>,
+    /// Round trips
+    #[arg(long, value_name = "MILLISECONDS", value_delimiter = ',', default_value = "0,20,100")]
+    pub rtt: Vec<u64>,
+    /// What is lost on the way: sends through a node, datagrams to a leader
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_value = "0,1", value_parser = percent)]
+    pub loss: Vec<f64>,
+    /// Transfers of a run
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000)]
+    pub transactions: usize,
+    /// Transfers that are on their way at a time
+    #[arg(long, value_name = "COUNT", default_value_t = 256)]
+    pub in_flight: usize,
+    /// Time between two blocks of the local validator
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]
+    pub slot_ms: u16,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "expected a percentage".to_owned())?;
+    if (0.0..100.0).contains(&value) { Ok(value) } else { Err("expected 0 to less than 100".to_owned()) }
 }
 
 /// Measure simulating here against having the node simulate

@@ -7,6 +7,7 @@ mod faults;
 mod in_flight;
 mod plan;
 mod proxy;
+mod send;
 mod statistics;
 pub mod upload;
 
@@ -23,6 +24,7 @@ pub async fn run(global: &Global, command: &Bench) -> Result<Kind, CommandError>
         Benchmark::Faults(options) => faults::run(global, options).await,
         Benchmark::InFlight(options) => in_flight::run(global, options).await,
         Benchmark::Plan(options) => plan::run(global, options),
+        Benchmark::Send(options) => send::run(global, options).await,
         Benchmark::Proxy(options) => proxy::run(global, options).await,
         Benchmark::Upload(options) => upload::run(global, options).await,
     }

@@ -95,6 +95,7 @@ async fn dry_run(global: &Global, engine: &Engine, changeset: &Changeset) -> Res
 pub async fn start(global: &Global, engine: &Engine) -> Result<Committor, CommandError> {
     let settings = engine.settings(global)?;
     let rpc = RpcSettings { proxy: engine.proxy(global)?, ..cluster::settings(global).await? };
+    let rpc = engine.route.apply(rpc);
     // Before anything is stored: a changeset that waits for a wrong URL helps nobody.
     let chain = RpcChain::new(rpc.clone());
     let reached = chain.rent().await;

@@ -14,7 +14,7 @@ use solana_signer::Signer;
 use solana_transaction::versioned::VersionedTransaction;
 
 use crate::{
-    args::{Demo, Global, Output},
+    args::{Demo, Global, Output, SendVia},
     commit,
     exit::{CommandError, Kind},
     input, localnet, output,
@@ -39,6 +39,12 @@ const BUNDLES: [&[&str]; 4] = [
 
 pub async fn run(global: &Global, command: &Demo) -> Result<Kind, CommandError> {
     global.refuse("demo", &["--url", "--ws", "--config", "--keypair", "--fee-payer"])?;
+    if command.engine.route.send_via == SendVia::Tpu {
+        let message = "`demo` can't use --send-via tpu: its local validator has no leaders to send to";
+        return Err(
+            CommandError::new(Kind::Usage, message).hint("leave it out, or name a cluster to `commit`")
+        );
+    }
     let started = Instant::now();
     let store = store(global)?;
     let localnet = localnet::start(Localnet::builder()).await?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use committor_client::{
     Lamports,
-    chain::{Chain, RpcChain},
+    chain::{Chain, RpcChain, RpcSettings},
     deploy::{Buffers, DeployError, DeploySettings, Deployer, Quote, Watch},
     types::PriorityFee,
 };
@@ -21,7 +21,7 @@ pub use progress::Transfer;
 pub use prompt::confirm;
 
 use crate::{
-    args::{Global, Output, Version},
+    args::{Global, Output, Route, Version},
     exit::{CommandError, Kind},
     output,
 };
@@ -37,8 +37,10 @@ pub struct Sending {
     #[arg(long, value_name = "FEE", default_value = "0")]
     pub priority_fee: PriorityFee,
     /// Transactions that are on their way at a time
-    #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, visible_alias = "in-flight", value_name = "COUNT", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..))]
     pub transactions_in_flight: u16,
+    #[command(flatten)]
+    pub route: Route,
     /// Do nothing if it takes more than this, fees and rent together
     #[arg(long, value_name = "LAMPORTS")]
     pub max_lamports: Option<u64>,
@@ -60,7 +62,11 @@ impl Sending {
 
 /// The cluster, if it can be reached.
 pub async fn chain(global: &Global) -> Result<Arc<RpcChain>, CommandError> {
-    let chain = Arc::new(RpcChain::new(crate::cluster::settings(global).await?));
+    reached(crate::cluster::settings(global).await?).await
+}
+
+async fn reached(settings: RpcSettings) -> Result<Arc<RpcChain>, CommandError> {
+    let chain = Arc::new(RpcChain::new(settings));
     match chain.slot().await {
         Ok(_) => Ok(chain),
         Err(error) => {
@@ -74,7 +80,7 @@ pub async fn chain(global: &Global) -> Result<Arc<RpcChain>, CommandError> {
 /// A deployer as the command line describes it, on a cluster that can be reached.
 pub async fn deployer(global: &Global, sending: &Sending) -> Result<(Deployer, Arc<RpcChain>), CommandError> {
     let signers = global.signers()?;
-    let chain = chain(global).await?;
+    let chain = reached(sending.route.apply(crate::cluster::settings(global).await?)).await?;
     Ok((Deployer::new(chain.clone(), signers, sending.settings()), chain))
 }
 
